@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -69,7 +70,10 @@ func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request
 		return err
 	}
 
-	prerendered, err := c.prepare(hard, soft, s, request, render.Release{Revision: last.Version + 1, Upgrade: true}, crds)
+	// What is made again keeps its number; see resumable.
+	number := cmp.Or(request.Decision.Resume, last.Version+1)
+
+	prerendered, err := c.prepare(hard, soft, s, request, render.Release{Revision: number, Upgrade: true}, crds)
 	if err != nil {
 		return err
 	}

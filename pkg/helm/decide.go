@@ -152,7 +152,7 @@ func decideDeployed(wanted Wanted, latest *Revision) Decision {
 
 func decideFailed(wanted Wanted, observed Observed, latest *Revision) Decision {
 	if latest.Interrupted {
-		return installOrUpgrade(observed, latest.Number, latest.Number, "the last action was interrupted")
+		return resume(observed, latest)
 	}
 
 	if wanted.RollBack && observed.lastGood(latest.Number) != nil {
@@ -177,10 +177,24 @@ func decidePending(wanted Wanted, observed Observed, latest *Revision, now time.
 	}
 
 	if latest.Owner == wanted.Owner && latest.Content == wanted.Content && latest.Status != StatusPendingRollback {
-		return installOrUpgrade(observed, latest.Number, latest.Number, "the last action was interrupted")
+		return resume(observed, latest)
 	}
 
-	return Decision{Action: ActionUnlock, Revision: latest.Number, Why: fmt.Sprintf("revision %d was left %s", latest.Number, latest.Status)}
+	return unlock(latest)
+}
+
+// resume makes the latest revision again. Helm begins nothing over a revision without a result. There is one below the latest
+// where a former version of the controller died between two writes, and nobody works on it any more.
+func resume(observed Observed, latest *Revision) Decision {
+	if len(observed.Revisions) > 1 && observed.Revisions[1].Status.pending() {
+		return unlock(&observed.Revisions[1])
+	}
+
+	return installOrUpgrade(observed, latest.Number, latest.Number, "the last action was interrupted")
+}
+
+func unlock(left *Revision) Decision {
+	return Decision{Action: ActionUnlock, Revision: left.Number, Why: fmt.Sprintf("revision %d was left %s", left.Number, left.Status)}
 }
 
 // lockedFor is how long another's action has to be waited for.

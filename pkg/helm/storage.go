@@ -12,14 +12,15 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // resumable is Helm's storage for one action, with these additions.
 //
-// One revision can be hidden, whose action was interrupted: Helm then makes the
-// next revision under the same number, and the old record is overwritten in one
-// step. So a crash causes no second revision, and there is a record of what the
-// crash left behind at every moment.
+// One revision can be hidden, the newest, whose action was interrupted: the next
+// revision then gets its number, whatever Helm counts, and the old record is
+// overwritten in one step. So a crash causes no second revision, and there is a
+// record of what the crash left behind at every moment.
 //
 // Each record that is made here names its own number, its owner and the process that
 // made it in labels: other clients copy our labels to the revisions that they make,
@@ -182,19 +183,25 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 
 	r.restore(record)
 
-	labels := maps.Clone(record.Labels)
-	if labels == nil {
-		labels = map[string]string{}
+	again := r.hidden != 0
+
+	switch {
+	case again && record.Version > r.hidden:
+		return changedMeanwhile(r.release, record.Version)
+	case again:
+		// Helm counts from what it sees: what was before the hidden revision may have been removed.
+		record.Version, name, r.hidden = r.hidden, key(r.release, r.hidden), 0
 	}
 
-	labels[labelRevision], labels[labelProcess] = strconv.Itoa(record.Version), r.process
-	labels[labelOwner], labels[labelHub], labels[labelGeneration] = r.owner, r.hub, strconv.FormatInt(r.generation, 10)
-	record.Labels = labels
+	r.sign(record)
 
-	if r.hides(name) {
-		r.hidden = 0
+	if again {
+		err := r.Update(name, made)
+		if errors.Is(err, driver.ErrReleaseNotFound) || apierrors.IsNotFound(err) {
+			return changedMeanwhile(r.release, record.Version)
+		}
 
-		return r.Update(name, made)
+		return err
 	}
 
 	if err := r.Driver.Create(name, made); errors.Is(err, driver.ErrReleaseExists) {
@@ -205,19 +212,17 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 
 	r.note(name, record)
 
-	if r.hidden == 0 {
-		return nil
-	}
-
-	// Helm counts from the start again if it sees no other revision.
-	obsolete := r.hidden
-	r.hidden = 0
-
-	if _, err := r.Delete(key(r.release, obsolete)); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
-		return err
-	}
-
 	return nil
+}
+
+// sign writes into a new record what it is, and who makes it.
+func (r *resumable) sign(record *releasev1.Release) {
+	labels := map[string]string{}
+	maps.Copy(labels, record.Labels)
+
+	labels[labelRevision], labels[labelProcess] = strconv.Itoa(record.Version), r.process
+	labels[labelOwner], labels[labelHub], labels[labelGeneration] = r.owner, r.hub, strconv.FormatInt(r.generation, 10)
+	record.Labels = labels
 }
 
 // Update implements driver.Driver.

@@ -142,6 +142,11 @@ func TestSomebodyElseIsQuicker(t *testing.T) {
 		t.Errorf("made: %v", err)
 	}
 
+	store, _, _ = newStorage(t, 2, record(1, common.StatusDeployed))
+	if err := store.Create(record(2, common.StatusPendingUpgrade)); !errors.As(err, &failure) || failure.Reason != ReasonInterrupted {
+		t.Errorf("removed what is made again: %v", err)
+	}
+
 	store, wrapped, _ = newStorage(t, 0, record(1, common.StatusDeployed))
 	wrapped.statuses = map[int]Status{1: StatusSuperseded, 2: StatusDeployed}
 
@@ -235,20 +240,69 @@ func TestAStopIsWrittenWithTheFailure(t *testing.T) {
 	}
 }
 
+// keeping is a driver that removes nothing: an API server that refuses it, or a process that has died before.
+type keeping struct{ driver.Driver }
+
+// Delete implements driver.Driver.
+func (keeping) Delete(string) (release.Releaser, error) { return nil, errors.New("refused") }
+
+// Helm counts anew from what it sees. What was before an interrupted revision may be gone, because Helm keeps so many
+// revisions only; then the next one gets a number that it had before. There is one revision without a result all the same, at every
+// moment, and it can be made again and again.
 func TestAnInterruptedRevisionAlone(t *testing.T) {
-	store, _, _ := newStorage(t, 3, record(3, common.StatusPendingInstall))
+	for name, test := range map[string]struct {
+		before []*releasev1.Release
+		number int // that Helm gives
+		status common.Status
+		action Action
+	}{
+		"install": {nil, 1, common.StatusPendingInstall, ActionInstall},
+		"upgrade": {[]*releasev1.Release{record(1, common.StatusDeployed)}, 2, common.StatusPendingUpgrade, ActionUpgrade},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store, wrapped, _ := newStorage(t, 3, append(test.before, record(3, test.status))...)
+			wrapped.Driver = keeping{wrapped.Driver}
 
-	if _, err := store.History("demo"); !errors.Is(err, driver.ErrReleaseNotFound) {
-		t.Errorf("history: %v", err)
-	}
+			for range 2 {
+				history, err := store.History("demo")
+				if len(history) != len(test.before) || err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+					t.Fatalf("history: %v, %v", history, err)
+				}
 
-	if err := store.Create(record(1, common.StatusPendingInstall)); err != nil {
-		t.Fatal(err)
-	}
+				made := record(test.number, test.status)
+				if err := store.Create(made); err != nil {
+					t.Fatal(err)
+				}
 
-	history, err := store.History("demo")
-	if err != nil || len(history) != 1 || history[0].(*releasev1.Release).Version != 1 {
-		t.Errorf("history: %v, %v", history, err)
+				// Helm goes on with what it made.
+				if made.Version != 3 || made.Labels[labelRevision] != "3" {
+					t.Errorf("made revision %d with labels %v", made.Version, made.Labels)
+				}
+
+				if last, err := store.Last("demo"); err != nil || last.(*releasev1.Release).Version != 3 {
+					t.Errorf("the last revision is %v, %v", last, err)
+				}
+
+				found, err := wrapped.list()
+				if err != nil || len(found.Revisions) != len(test.before)+1 {
+					t.Fatalf("%+v, %v", found, err)
+				}
+
+				slices.SortFunc(found.Revisions, func(a, b Revision) int { return b.Number - a.Number })
+
+				if decision := Decide(Wanted{}, found, testTime()); decision.Action != test.action || decision.Resume != 3 {
+					t.Errorf("decided %+v", decision)
+				}
+
+				wrapped = newResumable(wrapped.Driver, "demo", wrapped.list)
+				wrapped.hidden = 3
+				store = storage.Init(wrapped)
+			}
+
+			if err := store.Create(record(4, test.status)); err == nil {
+				t.Error("a revision was made beside the interrupted one")
+			}
+		})
 	}
 }
 

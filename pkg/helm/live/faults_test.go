@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -107,4 +108,45 @@ func TestARecordWithoutLabels(t *testing.T) {
 	}
 
 	r.wantError(helm.ActionInstall, chartserver.ConfigMapChart("demo", "1.0.0"), "", helm.ReasonInterrupted, record.Name, "labels")
+}
+
+// A short history loses what was before the interrupted revision: Helm would count on from what is left.
+func TestACrashAfterPruningMakesNoSecondRevision(t *testing.T) {
+	r := newRelease(t)
+	chart := func(version string) chartserver.Chart {
+		return chartOf(version, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: demo}\ndata: {revision: '{{ .Release.Revision }}'}\n")
+	}
+
+	r.want(helm.ActionInstall, chart("1.0.0"), "")
+	r.want(helm.ActionUpgrade, chart("2.0.0"), "")
+	r.want(helm.ActionUpgrade, chart("3.0.0"), "")
+
+	if err := cluster.Client().CoreV1().Secrets(r.namespace).Delete(t.Context(), "sh.helm.release.v1.demo.v2", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	r.setStatus("v3", helm.StatusPendingUpgrade)
+	r.setStatus("v1", helm.StatusDeployed)
+	r.want(helm.ActionUpgrade, chart("3.0.0"), "")
+
+	if diff := cmp.Diff([]string{"3 deployed", "1 superseded"}, r.numbers()); diff != "" {
+		t.Error(diff)
+	}
+
+	if got := r.configMap("demo").Data["revision"]; got != "3" {
+		t.Errorf("the chart was rendered for revision %s", got)
+	}
+
+	// As a former version left it. What the record itself says counts more than its label.
+	r.want(helm.ActionUpgrade, chart("4.0.0"), "")
+	r.setStatus("v4", helm.StatusPendingUpgrade)
+	r.setStatus("v3", helm.StatusPendingUpgrade)
+	r.setStatus("v1", helm.StatusDeployed)
+	r.want(helm.ActionUnlock, chart("4.0.0"), "")
+	r.want(helm.ActionUpgrade, chart("4.0.0"), "")
+	r.want(helm.ActionNone, chart("4.0.0"), "")
+
+	if diff := cmp.Diff([]string{"4 deployed", "3 superseded", "1 superseded"}, r.numbers()); diff != "" {
+		t.Error(diff)
+	}
 }
