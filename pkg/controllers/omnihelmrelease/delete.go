@@ -76,6 +76,10 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	switch {
 	case latest == nil:
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is gone")
+	case ownerOf(observed) == "" && s.release.Status.Revision > 0:
+		r.left(s, unmarked)
+
+		return loop.Continue(v1alpha1.ReasonDeleting, "the release does not bear this object's mark any more")
 	case ownerOf(observed) != string(s.release.UID):
 		r.left(s, "it is not this object's")
 

@@ -58,6 +58,9 @@ func withoutForeignDigests(observed helm.Observed, uid string) helm.Observed {
 	return own
 }
 
+// unmarked says of a release that was this object's why it does not count as that any more.
+const unmarked = "none of its revisions bears this object's mark any more: they were made with Helm by hand or by another tool, and Helm keeps the newest ones only"
+
 // claim has the facts that decide to whom a release belongs.
 type claim struct {
 	uid string // of the OmniHelmRelease
@@ -83,6 +86,9 @@ func (c claim) refused(name string) (reason, why string) {
 		return v1alpha1.ReasonOwnedByOtherHub, fmt.Sprintf("release %s is read and not changed: %s. %s", name, c.hubs.Differ(c.hub), hubs.Advice(c.hub, "release", c.names))
 	case !c.exists, c.owner == c.uid:
 		return "", ""
+	case c.owner == "" && !c.take && c.known:
+		return v1alpha1.ReasonForeignTarget, fmt.Sprintf("release %s is not changed: this object made a release of that name, but %s. If it still is the same release, "+
+			"set spec.takeOwnership to go on with it, or a deletion of this object leaves it; else choose another spec.releaseName or namespace", name, unmarked)
 	case c.owner == "" && !c.take:
 		return v1alpha1.ReasonForeignTarget, fmt.Sprintf("release %s exists and was not made by this object, but with Helm by hand or by another tool; "+
 			"choose another spec.releaseName or namespace, or set spec.takeOwnership to take it over", name)

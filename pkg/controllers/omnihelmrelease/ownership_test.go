@@ -146,6 +146,44 @@ func TestWhoTheOwnerIs(t *testing.T) {
 	}
 }
 
+// Upgrades by hand push the revisions with our mark out of Helm's history. What is left cannot be told from somebody else's
+// release: it is said how that came, nothing is touched, and takeOwnership goes on with it.
+func TestMarksThatWerePruned(t *testing.T) {
+	f := newFixture(t)
+	f.settle()
+	f.edit(suspend(true))
+	f.settle()
+
+	f.cluster.revisions = []helm.Revision{{Number: 12, Status: helm.StatusDeployed}, {Number: 11, Status: helm.StatusSuperseded}}
+	copied := f.get()
+
+	f.edit(suspend(false))
+	f.settle()
+
+	message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForeignTarget)
+	for _, words := range []string{"default/app", "this object made a release of that name", "none of its revisions", "spec.takeOwnership"} {
+		if !strings.Contains(message, words) {
+			t.Errorf("%q does not say %q", message, words)
+		}
+	}
+
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.TakeOwnership = true })
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	f.cluster.revisions = f.cluster.revisions[1:]
+	f.restore(copied)
+	f.said()
+	f.remove()
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	if said := f.said(); !f.gone() || !strings.Contains(said, "LeftBehind") || !strings.Contains(said, "none of its revisions") {
+		t.Errorf("gone: %t, events: %s", f.gone(), said)
+	}
+}
+
 // withValues sets the values of the chart.
 func withValues(text string) func(*v1alpha1.OmniHelmRelease) {
 	return func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(text)} }
