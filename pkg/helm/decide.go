@@ -45,7 +45,7 @@ type Wanted struct {
 	Absent bool
 	// Content is the digest of chart, values and options.
 	Content string
-	// Attempt is the digest of Content and of all settings of the action: a new one starts the count of
+	// Attempt is the digest of Content and of all settings of the action, RollBack among them: a new one starts the count of
 	// failures anew.
 	Attempt string
 	// Owner is the UID of the OmniHelmRelease.
@@ -87,7 +87,7 @@ type Decision struct {
 // Decide says what to do next. It is pure, and right after a crash at any point.
 func Decide(wanted Wanted, observed Observed, now time.Time) Decision {
 	latest := observed.Latest()
-	failures := max(wanted.Failures, observed.failures(wanted.Attempt))
+	failures := max(wanted.Failures, observed.failures(wanted.Attempt, wanted.RollBack))
 
 	if wanted.Absent {
 		return decideAbsent(wanted, latest, now)

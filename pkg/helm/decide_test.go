@@ -22,6 +22,7 @@ func rev(number int, status Status, changes ...func(*Revision)) Revision {
 }
 
 func other(r *Revision)       { r.Content, r.Attempt = "old", "old" }
+func third(r *Revision)       { r.Content, r.Attempt = "third", "third" }
 func anothers(r *Revision)    { r.Content, r.Attempt, r.Owner = "", "", "" }
 func interrupted(r *Revision) { r.Interrupted = true }
 func old(r *Revision)         { r.Modified = testTime().Add(-31 * time.Minute) }
@@ -60,6 +61,16 @@ func TestDecide(t *testing.T) {
 		{"failures without a revision count", with(func(w *Wanted) { w.Failures = 2 }), nil, Decision{Action: ActionStall, Failures: 2}},
 		{"a new attempt counts anew", plain, []Revision{rev(2, StatusFailed, other), rev(1, StatusFailed, other)}, Decision{Action: ActionUpgrade}},
 		{"failed upgrade is tried again", plain, []Revision{rev(2, StatusFailed), rev(1, StatusDeployed, other)}, Decision{Action: ActionUpgrade, Failures: 1}},
+		{"back and forth is a new attempt", plain, []Revision{rev(4, StatusDeployed, other), rev(3, StatusFailed), rev(2, StatusFailed), rev(1, StatusSuperseded, other)},
+			Decision{Action: ActionUpgrade}},
+		{"back and forth, and failed again", plain, []Revision{rev(5, StatusFailed), rev(4, StatusDeployed, other), rev(3, StatusFailed), rev(2, StatusFailed)},
+			Decision{Action: ActionUpgrade, Failures: 1}},
+		{"what another client put into effect is no change of what is wanted", plain, []Revision{rev(4, StatusDeployed, anothers), rev(3, StatusFailed), rev(2, StatusFailed)},
+			Decision{Action: ActionStall, Failures: 2}},
+		{"a third after the rollback, and forth", rolling, []Revision{rev(6, StatusDeployed, third), rev(5, StatusSuperseded, other), rev(4, StatusFailed), rev(3, StatusSuperseded, other), rev(2, StatusFailed)},
+			Decision{Action: ActionUpgrade}},
+		{"what may be a rollback is no change of what is wanted", rolling, []Revision{rev(6, StatusDeployed, other), rev(4, StatusSuperseded, other), rev(3, StatusFailed), rev(2, StatusFailed)},
+			Decision{Action: ActionStall, Failures: 2}},
 		{"failed upgrade is rolled back", rolling, []Revision{rev(2, StatusFailed), rev(1, StatusDeployed, other)},
 			Decision{Action: ActionRollback, Revision: 1, Failures: 1}},
 		{"rolled back even if it was the last attempt", rolling, []Revision{rev(4, StatusFailed), rev(3, StatusDeployed, other), rev(2, StatusFailed), rev(1, StatusSuperseded, other)},

@@ -186,17 +186,26 @@ func (o Observed) rollBackDue(attempt string) bool {
 	return false
 }
 
-// failures counts the failed revisions of an attempt.
-func (o Observed) failures(attempt string) int {
+// failures counts the failed revisions of an attempt, since another one of this object was put into effect: then
+// something else was wanted meanwhile. A rollback says nothing like that; there is none if the attempt does not roll back.
+func (o Observed) failures(attempt string, rollsBack bool) int {
 	count := 0
 
 	for i := range o.Revisions {
-		if r := &o.Revisions[i]; r.Attempt == attempt && r.Status == StatusFailed && !r.Interrupted {
+		switch r := &o.Revisions[i]; {
+		case r.Attempt == attempt && r.Status == StatusFailed && !r.Interrupted:
 			count++
+		case r.Status.good() && r.Attempt != "" && r.Attempt != attempt && (!rollsBack || o.noRollback(i)):
+			return count
 		}
 	}
 
 	return count
+}
+
+// noRollback reports whether a revision cannot be what a rollback made: that follows a failure at once.
+func (o Observed) noRollback(i int) bool {
+	return i+1 < len(o.Revisions) && o.Revisions[i+1].Number == o.Revisions[i].Number-1 && o.Revisions[i+1].Status.good()
 }
 
 // Digest is a digest over texts that fits into a label.

@@ -109,3 +109,31 @@ func TestRetryPause(t *testing.T) {
 		}
 	}
 }
+
+// What has failed may be asked for again once something else was in effect: another try is made, and is counted from the start.
+func TestBackAndForthIsTriedAgain(t *testing.T) {
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Retries = new(int32(0)) })
+	f.settle()
+
+	broken, done := &helm.Error{Reason: helm.ReasonFailed, Message: "no"}, []helm.Action{helm.ActionInstall}
+
+	for range 2 {
+		f.cluster.fail = broken
+		f.edit(withValues(`{"a":1}`))
+		f.settle()
+		f.pass(time.Hour)
+		f.settle()
+		f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed)
+
+		done = append(done, helm.ActionUpgrade)
+		f.wantActions(done...)
+
+		f.cluster.fail = nil
+		f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = nil })
+		f.settle()
+		f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+
+		done = append(done, helm.ActionUpgrade)
+		f.wantActions(done...)
+	}
+}
