@@ -34,12 +34,12 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 
-	confirmation := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDeletion(ctx, s) }}
-	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange, Confirm: confirmation.confirm})
+	asked := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDeletion(ctx, s) }}
+	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange, Confirm: asked.confirm})
 	r.announce(s.cluster, consent.DecideDeletion(planned).After(result, err).Taken(), false)
 
-	if confirmation.ended {
-		return confirmation.outcome, confirmation.err
+	if asked.ended {
+		return asked.outcome, asked.err
 	}
 
 	if err != nil {

@@ -65,9 +65,9 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 		r.noteAttempt(s.cluster, found.Rollout())
 	}
 
-	confirmation := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDestroys(ctx, s) }}
+	asked := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDestroys(ctx, s) }}
 	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{
-		Consent: found.MayDestroy, Admit: found.MayBegin, Confirm: confirmation.confirm, Known: known.find,
+		Consent: found.MayDestroy, Admit: found.MayBegin, Confirm: asked.confirm, Known: known.find,
 	})
 	found.Decision = found.After(result, err)
 	r.announceAdoption(s.cluster, found.Decision)
@@ -79,8 +79,8 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	r.keepRefusals(s, found.refused)
 
 	switch refused := consent.IsRefusal(result, err); {
-	case confirmation.ended:
-		return confirmation.outcome, confirmation.err
+	case asked.ended:
+		return asked.outcome, asked.err
 	case err != nil && !refused:
 		return explainApply(ctx, s.rendered.secrets, found.Done(), err)
 	case secondWriter != "":

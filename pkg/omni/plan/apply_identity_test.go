@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -116,6 +117,25 @@ func TestApplyDoesNotUpdateWhatWasMadeAgain(t *testing.T) {
 				omnitest.MustCreate(t, st, omnitest.ClassSet("demo", "workers", "cpu", 9))
 			},
 			omnitest.SetNamed("demo", "workers"),
+		},
+		"a set that would have grown": {
+			fiveOf, strings.Replace(fiveOf, "size: 5", "size: 7", 1),
+			func(t *testing.T, st *omnitest.FakeOmni) {
+				omnitest.MustDestroy(t, st, omnitest.SetNamed("demo", "workers"))
+				time.Sleep(2 * time.Millisecond)
+				omnitest.MustCreate(t, st, omnitest.ClassSet("demo", "workers", "cpu", 9))
+			},
+			omnitest.SetNamed("demo", "workers"),
+		},
+		"a manifest group that would have got an object": {
+			manifests("a full x"), manifests("a full x,y"),
+			func(t *testing.T, st *omnitest.FakeOmni) {
+				group := groupByHand(t, "200-cluster-demo-a", namespaces("x", "z"), specs.KubernetesManifestGroupSpec_FULL)
+				omnitest.MustDestroy(t, st, group)
+				time.Sleep(2 * time.Millisecond)
+				omnitest.MustCreate(t, st, group)
+			},
+			omnires.NewKubernetesManifestGroup("200-cluster-demo-a"),
 		},
 		"a set that is gone": {
 			fiveOf, strings.Replace(fiveOf, "size: 5", "size: 3", 1),

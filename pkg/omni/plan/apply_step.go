@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -56,7 +57,7 @@ func (a *applier) create(ctx context.Context, s step) error {
 
 func (a *applier) update(ctx context.Context, s step) error {
 	err := a.checkMoved(ctx, s)
-	if err == nil && s.change.Destructive {
+	if err == nil && s.mayRemove() {
 		_, err = a.checkIdentity(ctx, s)
 	}
 
@@ -77,6 +78,11 @@ func (a *applier) update(ctx context.Context, s step) error {
 	a.noteCluster(s, wanted)
 
 	return nil
+}
+
+// mayRemove reports whether an update removes machines or objects if Omni has something else than was planned from.
+func (s step) mayRemove() bool {
+	return s.change.Destructive || s.change.Type == omnires.MachineSetType || s.change.Type == TypeManifestGroup
 }
 
 // destroy advances a teardown as far as possible without waiting.
