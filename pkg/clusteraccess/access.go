@@ -66,6 +66,8 @@ type Opened struct {
 	Cluster *Cluster
 	// ClusterID is the value for status.clusterID. Empty if unknown.
 	ClusterID string
+	// Kubeconfig is a digest of the kubeconfig.
+	Kubeconfig string
 	// Hubs are the hubs whose marks in the cluster count as the object's own.
 	Hubs hubs.Hubs
 	// Names names the object that can name a previous hub, for messages.
@@ -176,7 +178,7 @@ func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requeste
 		reason = v1alpha1.ReasonIdentityUnknown
 	}
 
-	return &Opened{Cluster: cluster, ClusterID: verdict.ClusterID}, loop.Continue(reason, "%s", verdict.Message), nil
+	return &Opened{Cluster: cluster, ClusterID: verdict.ClusterID, Kubeconfig: cluster.digest}, loop.Continue(reason, "%s", verdict.Message), nil
 }
 
 // explain turns an error of the access into an Outcome. Errors that pass by themselves wait, the others need a user.

@@ -194,6 +194,10 @@ func TestOpen(t *testing.T) {
 				t.Errorf("opened %t, %d requests", opened != nil, asked)
 			}
 
+			if opened != nil && len(opened.Kubeconfig) != 64 {
+				t.Errorf("the digest of the kubeconfig is %q", opened.Kubeconfig)
+			}
+
 			if strings.Contains(outcome.Message(), "s3cret") {
 				t.Errorf("the token is shown: %s", outcome.Message())
 			}

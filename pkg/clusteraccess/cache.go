@@ -3,6 +3,7 @@ package clusteraccess
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"sync"
 	"time"
 
@@ -70,6 +71,10 @@ func (c *Clusters) Get(ctx context.Context, key Key, kubeconfig []byte) (*Cluste
 	cluster, err := newCluster(ctx, kubeconfig, c.now, c.guard)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
+	}
+
+	if cluster != nil {
+		cluster.digest = hex.EncodeToString(hash[:])
 	}
 
 	kept := c.keep(key, entry{hash: hash, cluster: cluster, err: err})

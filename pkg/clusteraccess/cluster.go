@@ -17,6 +17,7 @@ import (
 // Cluster is the workload cluster of one kubeconfig. It is safe for concurrent use.
 type Cluster struct {
 	config      *rest.Config
+	digest      string // of the kubeconfig
 	transport   *http.Transport
 	core        *corev1client.CoreV1Client
 	claims      claims

@@ -19,7 +19,12 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 	}
 	release := s.release.DeepCopy()
 
-	r.runner.begin(where, job{action: action, attempt: s.want.Attempt, source: s.key, before: s.decision.Failures}, func(ctx context.Context) error {
+	begun := job{
+		action: action, attempt: s.want.Attempt, source: s.key, inputs: inputs(s.want.Attempt, s.opened), generation: s.release.Generation,
+		before: s.decision.Failures,
+	}
+
+	r.runner.begin(where, begun, func(ctx context.Context) error {
 		err := recoverPanic(func() error { return run(ctx) })
 		r.tell(release, action, err)
 

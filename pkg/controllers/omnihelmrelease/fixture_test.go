@@ -54,13 +54,21 @@ type openAccess struct {
 	cluster     *clusteraccess.Cluster // for the real engine; else nil
 	remembering *clusteraccess.Access  // remembers failed clean-ups; else nil
 	hubs        hubs.Hubs
+	kubeconfig  string       // a digest of it
+	outcome     loop.Outcome // of who is not let in; empty: everybody is
 }
 
 // thisHub is the ID of the hub of the releases.
 const thisHub = "hub-1"
 
 func (d *openAccess) Open(context.Context, clusteraccess.Requester) (*clusteraccess.Opened, loop.Outcome, error) {
-	return &clusteraccess.Opened{Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Hubs: d.hubs, Names: `OmniConnection "omni"`}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
+	if d.outcome != (loop.Outcome{}) {
+		return nil, d.outcome, nil
+	}
+
+	return &clusteraccess.Opened{
+		Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Kubeconfig: d.kubeconfig, Hubs: d.hubs, Names: `OmniConnection "omni"`,
+	}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
 }
 
 func (d *openAccess) PlanCleanup(context.Context, clusteraccess.Requester, time.Time) (clusteraccess.Cleanup, loop.Outcome, error) {

@@ -126,6 +126,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 			return &scope{release: release, last: r.runner.job(release.UID)}
 		},
 		Phases: []loop.Phase[*scope]{
+			{Name: "what waits for its turn", Run: r.takeBack},
 			{Condition: v1alpha1.ConditionChartFetched, Run: r.findChart},
 			{Condition: v1alpha1.ConditionValuesResolved, Run: r.resolveValues},
 			{Condition: v1alpha1.ConditionConnected, Run: r.connect},
@@ -133,7 +134,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 			{Condition: v1alpha1.ConditionTested, Run: r.test},
 			{Condition: v1alpha1.ConditionDrifted, Abnormal: true, Run: r.compare},
 		},
-		Delete: []loop.Phase[*scope]{{Run: r.delete}},
+		Delete: []loop.Phase[*scope]{{Run: r.takeBack}, {Run: r.delete}},
 		Report: r.report,
 		Close:  func(s *scope) { s.opened.Done() },
 		Reported: func(release *v1alpha1.OmniHelmRelease) {
@@ -182,6 +183,11 @@ func fresh(release *v1alpha1.OmniHelmRelease) time.Duration { return interval(re
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
 	opened, outcome, err := r.access.Open(ctx, clusteraccess.RequesterOf(s.release, r.wake))
 	s.opened = opened
+
+	// What passes by itself is waited for; without access, nothing that still waits is begun.
+	if err == nil && !outcome.Continues() && outcome.After() == 0 {
+		r.runner.withdraw(s.release.UID)
+	}
 
 	return outcome, err
 }

@@ -17,6 +17,8 @@ import (
 // release brings the release to its desired state: it reads, decides, and begins at most one action.
 func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.last.running() {
+		r.takeBackOther(s)
+
 		return underWay(s.release, s.last), nil
 	}
 

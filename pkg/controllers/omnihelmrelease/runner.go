@@ -106,10 +106,11 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 		r.mu.Lock()
 		begun.ended, begun.err = r.now(), err
 
-		if err != nil {
-			begun.row++
-		} else {
+		switch {
+		case err == nil:
 			begun.row = 0
+		case begun.started: // what was taken back before was no attempt
+			begun.row++
 		}
 
 		r.jobs[where.uid] = begun
