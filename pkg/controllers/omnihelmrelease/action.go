@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -59,18 +60,21 @@ func (r *reconciler) action(s *scope) func(context.Context) error {
 			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 		}
 
-		if r.options.Now().Sub(decided) > callTimeout {
-			if err := unchanged(ctx, engine, observed); err != nil {
-				return err
-			}
+		if err := r.lookAgain(ctx, engine, observed, decided); err != nil {
+			return err
 		}
 
 		return engine.Run(ctx, request)
 	}
 }
 
-// unchanged returns an error if a release has changed since the decision.
-func unchanged(ctx context.Context, engine engine, before helm.Observed) error {
+// lookAgain returns an error if the wait for a slot, or for a chart, took long, and the release has changed since the
+// decision.
+func (r *reconciler) lookAgain(ctx context.Context, engine engine, before helm.Observed, decided time.Time) error {
+	if r.options.Now().Sub(decided) <= callTimeout {
+		return nil
+	}
+
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 

@@ -83,9 +83,14 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 		}
 	}
 
-	engine, values, timeout := s.engine, s.values, settings(s.release).Timeout
+	engine, values, timeout, observed, decided := s.engine, s.values, settings(s.release).Timeout, *s.observed, r.options.Now()
 
 	r.begin(s, actionCorrect, func(ctx context.Context) error {
+		// The manifest of this revision must not be forced over a later one, nor over what is another owner's by now.
+		if err := r.lookAgain(ctx, engine, observed, decided); err != nil {
+			return err
+		}
+
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 

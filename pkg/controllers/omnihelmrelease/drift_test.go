@@ -122,3 +122,48 @@ func TestDriftOfWhatIsAnotherReleases(t *testing.T) {
 
 	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
 }
+
+// A correction that waited long for its turn must not force what another revision, or another owner, replaced.
+func TestACorrectionThatWaitedLooksAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		waited time.Duration
+		found  func(now []helm.Revision) []helm.Revision // when the turn comes
+		want   []helm.Action
+	}{
+		"not long": {time.Second, func([]helm.Revision) []helm.Revision { return nil }, []helm.Action{helm.ActionInstall, actionCorrect}},
+		"long, the same": {time.Minute, func(now []helm.Revision) []helm.Revision { return now },
+			[]helm.Action{helm.ActionInstall, actionCorrect}},
+		"long, gone": {time.Minute, func([]helm.Revision) []helm.Revision { return nil }, []helm.Action{helm.ActionInstall}},
+		"long, another's": {time.Minute, func(now []helm.Revision) []helm.Revision {
+			now[0].Owner = "another"
+
+			return now
+		}, []helm.Action{helm.ActionInstall}},
+		"long, one revision more": {time.Minute, func(now []helm.Revision) []helm.Revision {
+			return append([]helm.Revision{{Number: 2, Status: helm.StatusDeployed}}, now...)
+		}, []helm.Action{helm.ActionInstall}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+			f.settle()
+			f.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+			f.pass(10 * time.Minute)
+			free := f.hold()
+			f.look()
+
+			if found := f.r.runner.job("uid-of-app"); !found.running() || found.action != actionCorrect {
+				t.Fatalf("the job is %+v", found)
+			}
+
+			f.pass(test.waited)
+			f.cluster.revisions = test.found(f.cluster.revisions)
+			free()
+			f.waitUntilEnded()
+			f.wantActions(test.want...)
+
+			if err := f.r.runner.job("uid-of-app").err; interrupted(err) != (len(test.want) == 1) {
+				t.Errorf("it ended with %v", err)
+			}
+		})
+	}
+}

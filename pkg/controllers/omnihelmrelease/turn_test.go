@@ -14,16 +14,24 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// queued begins an install that waits for the only slot of its cluster, until free is called.
-func (f *fixture) queued() (free func()) {
+// hold takes the only slot of the cluster, until free is called.
+func (f *fixture) hold() (free func()) {
 	f.t.Helper()
-	f.run()
 
 	free, err := f.r.runner.limiter.Acquire(f.t.Context(), clusterOf(f.get()), 1)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 
+	return free
+}
+
+// queued begins an install that waits for the only slot of its cluster, until free is called.
+func (f *fixture) queued() (free func()) {
+	f.t.Helper()
+	f.run()
+
+	free = f.hold()
 	f.look()
 
 	if !f.r.runner.job("uid-of-app").running() {
