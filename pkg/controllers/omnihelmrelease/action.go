@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -18,7 +19,7 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 		NamespacedName: client.ObjectKeyFromObject(s.release), uid: s.release.UID,
 		cluster: clusterOf(s.release),
 	}
-	release := s.release.DeepCopy()
+	release := named(s.release)
 
 	begun := job{
 		action: action, attempt: s.want.Attempt, source: s.key, inputs: inputs(s.want.Attempt, s.opened), generation: s.release.Generation,
@@ -38,29 +39,34 @@ func clusterOf(release *v1alpha1.OmniHelmRelease) string {
 	return release.Namespace + "/" + release.Spec.ClusterRef.Name
 }
 
-// action returns the decided action, ready to run. It opens a chart for each action, and only if the action needs one.
-// If that, or the wait for a slot, took long, somebody else may have changed the release, so the action reads it again.
+// named returns what events say of a release: its spec and its status can be large, and the action may wait for hours.
+func named(release *v1alpha1.OmniHelmRelease) *v1alpha1.OmniHelmRelease {
+	return &v1alpha1.OmniHelmRelease{
+		TypeMeta:   release.TypeMeta,
+		ObjectMeta: metav1.ObjectMeta{Namespace: release.Namespace, Name: release.Name, UID: release.UID, ResourceVersion: release.ResourceVersion},
+		Spec:       v1alpha1.OmniHelmReleaseSpec{ReleaseName: release.Spec.ReleaseName, Namespace: release.Spec.Namespace},
+	}
+}
+
+// action returns the decided action, ready to run. What it needs beside the decision it reads when it has a slot: each
+// action opens a chart, and only if it needs one. If that, or the wait for a slot, took long, somebody else may have
+// changed the release, so the action reads it again, too.
 func (r *reconciler) action(s *scope) func(context.Context) error {
 	request := helm.Request{
-		Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Values: s.values, Observed: s.observed, Note: r.note(s.release.DeepCopy()),
+		Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Observed: s.observed, Note: r.note(named(s.release)),
 	}
-	source, resolved, engine, observed, decided := s.source, s.resolved, s.engine, *s.observed, r.options.Now()
+	from, resolved, engine, decided := basisOf(s), s.resolved, s.engine, r.options.Now()
 
 	return func(ctx context.Context) error {
-		if request.Decision.Action == helm.ActionInstall || request.Decision.Action == helm.ActionUpgrade {
-			archive, err := r.charts.Open(ctx, source, resolved)
-			if err != nil {
-				return err
-			}
-
-			request.Chart = archive
+		if err := r.fill(ctx, &request, from, resolved); err != nil {
+			return err
 		}
 
 		if ctx.Err() != nil {
 			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 		}
 
-		if err := r.lookAgain(ctx, engine, observed, decided); err != nil {
+		if err := r.lookAgain(ctx, engine, *request.Observed, decided); err != nil {
 			return err
 		}
 

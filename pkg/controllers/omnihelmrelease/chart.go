@@ -29,12 +29,17 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 		return explainChart(err, 0), nilUnlessAPI(err)
 	}
 
-	s.source, s.key = source, sourceKey(source, s.release)
-
+	s.key = sourceKey(source, s.release)
+	from := basisOf(s)
 	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Fresh: fresh(s.release)}
 
 	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (resolved *charts.Resolved, err error) {
 		err = recoverPanic(func() (err error) {
+			source, err := r.sourceAgain(ctx, from)
+			if err != nil {
+				return err
+			}
+
 			resolved, err = r.charts.Resolve(ctx, source)
 
 			return err

@@ -90,12 +90,6 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is another hub's")
 	}
 
-	// A server repeats what it refuses, also of a hook: values of Secrets are removed from messages, as far as the
-	// Secrets still exist.
-	if values, err := r.values(ctx, s.release); err == nil {
-		s.values = values
-	}
-
 	s.observed = &observed
 	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), Hub: r.options.HubID, Process: r.process, LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
 	s.decision = helm.Decide(s.want, observed, r.options.Now())

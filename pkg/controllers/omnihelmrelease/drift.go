@@ -28,7 +28,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Skip(v1alpha1.ReasonDisabled, "spec.driftDetection.mode is Disabled"), nil
 	}
 
-	revision, ignores, engine, values := s.latest().Number, ignored(spec.Ignore), s.engine, s.values
+	revision, ignores, engine, from := s.latest().Number, ignored(spec.Ignore), s.engine, basisOf(s)
 	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), loop.Requests(s.release), s.opened.ClusterID)
 
 	question := asynccache.Question[string]{Key: key, Group: clusterOf(s.release), Fresh: fresh(s.release)}
@@ -37,7 +37,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 		err = recoverPanic(func() (err error) {
 			differences, err = engine.Drift(ctx, revision, ignores)
 
-			return redactSecrets(err, values)
+			return r.redactAgain(err, from)
 		})
 
 		return differences, err
@@ -83,7 +83,7 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 		}
 	}
 
-	engine, values, timeout, observed, decided := s.engine, s.values, settings(s.release).Timeout, *s.observed, r.options.Now()
+	engine, from, timeout, observed, decided := s.engine, basisOf(s), settings(s.release).Timeout, *s.observed, r.options.Now()
 
 	r.begin(s, actionCorrect, func(ctx context.Context) error {
 		// The manifest of this revision must not be forced over a later one, nor over what is another owner's by now.
@@ -96,7 +96,7 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 
 		_, err := engine.Correct(ctx, revision, ignores)
 
-		return redactSecrets(err, values)
+		return r.redactAgain(err, from)
 	})
 
 	return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ and are applied again: %s%s", deployed(s), listed(own), notCompared(found))

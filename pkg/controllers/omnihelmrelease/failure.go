@@ -1,6 +1,7 @@
 package omnihelmrelease
 
 import (
+	"context"
 	"errors"
 	"time"
 
@@ -71,4 +72,32 @@ func redactSecrets(err error, merged values.Values) error {
 	}
 
 	return &helm.Error{Reason: failure.Reason, Message: merged.Redact(failure.Message), Still: failure.Still}
+}
+
+// redactAgain does the same for what waited for its turn, and held no values while it did. Without them the message is
+// not shown.
+func (r *reconciler) redactAgain(err error, from basis) error {
+	var failure *helm.Error
+	if !errors.As(err, &failure) {
+		return err
+	}
+
+	// What failed may have used up its time.
+	ctx, cancel := context.WithTimeout(context.Background(), questionTimeout)
+	defer cancel()
+
+	hidden := &helm.Error{Reason: failure.Reason, Message: "the message is not shown: it may repeat values, which could not be read again", Still: failure.Still}
+
+	done, full := r.reading.Acquire(ctx, from.name.Namespace, 1)
+	if full != nil {
+		return hidden
+	}
+	defer done()
+
+	merged, unread := r.valuesAgain(ctx, from)
+	if unread != nil {
+		return hidden
+	}
+
+	return redactSecrets(err, merged)
 }

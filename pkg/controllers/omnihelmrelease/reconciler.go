@@ -37,6 +37,9 @@ const (
 	// actionsPerWorker is how many actions may run for each worker, because they mostly wait. One cluster has as many
 	// as there are workers. The same limits apply to comparisons, and to calls of repositories, by host.
 	actionsPerWorker = 8
+	// readers is how many actions and calls read values at the same time, beside the workers: that takes several times
+	// what the values take.
+	readers = 2
 )
 
 // engine works on one release in one cluster. *helm.Client implements it.
@@ -75,10 +78,11 @@ type reconciler struct {
 
 	process string // names this process on what it makes
 
-	runner *runner
-	found  *asynccache.Cache[types.NamespacedName, string, *charts.Resolved]
-	drift  *asynccache.Cache[types.NamespacedName, string, []drift.Difference]
-	wake   *trigger.Trigger[types.NamespacedName]
+	runner  *runner
+	reading *limiter.Limiter[string] // of values when a turn has come, by namespace
+	found   *asynccache.Cache[types.NamespacedName, string, *charts.Resolved]
+	drift   *asynccache.Cache[types.NamespacedName, string, []drift.Difference]
+	wake    *trigger.Trigger[types.NamespacedName]
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, log logr.Logger, options Options) *reconciler {
@@ -101,6 +105,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	workers := int64(max(1, options.Concurrency))
 	limits := limiter.Limits[string]{PerKey: workers, Total: actionsPerWorker * workers}
 	r.runner = newRunner(limits, options.Now, r.wake.Fire)
+	r.reading = limiter.New(limiter.Limits[string]{PerKey: 1, Total: readers})
 	r.found = newCache[*charts.Resolved](r, limits, keepChart)
 	r.drift = newCache[[]drift.Difference](r, limits, keepDrift)
 

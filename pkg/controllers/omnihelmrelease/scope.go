@@ -19,8 +19,7 @@ type scope struct {
 	release *v1alpha1.OmniHelmRelease
 	last    job // as it was when the run began
 
-	source   charts.Source
-	key      string // of the source
+	key      string // of the chart's source
 	resolved *charts.Resolved
 	values   values.Values
 	opened   *clusteraccess.Opened

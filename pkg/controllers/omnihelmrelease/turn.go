@@ -2,15 +2,24 @@ package omnihelmrelease
 
 import (
 	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // An action may wait for its turn for hours. What was wanted when it was decided may not be wanted any more then, so it
-// is taken back as soon as a run sees that.
+// is taken back as soon as a run sees that. Hundreds may wait, so neither actions nor calls hold what they were decided
+// from while they do: they read it again when their turn comes, and end if it is not the same.
 
 // takeBack takes an action back that waits for its turn and was decided from another spec. It comes before all other
 // phases: what the new spec asks for may be impossible, but the former one does not count any more.
@@ -33,4 +42,128 @@ func (r *reconciler) takeBackOther(s *scope) {
 // inputs returns a digest of what an action is decided from, beside the release that it finds.
 func inputs(attempt string, opened *clusteraccess.Opened) string {
 	return helm.Digest(attempt, opened.Kubeconfig)
+}
+
+// basis is what something that waits for its turn was decided from: names and digests of what is read again.
+type basis struct {
+	name       types.NamespacedName
+	uid        types.UID
+	generation int64
+	source     string // of the chart; see sourceKey
+	values     string
+}
+
+func basisOf(s *scope) basis {
+	return basis{
+		name: client.ObjectKeyFromObject(s.release), uid: s.release.UID, generation: s.release.Generation, source: s.key, values: s.values.Digest(),
+	}
+}
+
+// errReplaced is the error of what is not what was decided from any more.
+var errReplaced = &helm.Error{
+	Reason: helm.ReasonInterrupted, Message: "what is wanted was changed while this waited for its turn; what to do is decided anew",
+}
+
+// releaseAgain reads the object; errReplaced if it is gone, or another one.
+func (r *reconciler) releaseAgain(ctx context.Context, from basis) (*v1alpha1.OmniHelmRelease, error) {
+	release := &v1alpha1.OmniHelmRelease{}
+
+	err := r.client.Get(ctx, from.name, release)
+	if apierrors.IsNotFound(err) || err == nil && release.UID != from.uid {
+		return nil, errReplaced
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("read the object: %w", err)
+	}
+
+	return release, nil
+}
+
+// sourceAgain reads where the chart is; errReplaced if that is not the same.
+func (r *reconciler) sourceAgain(ctx context.Context, from basis) (charts.Source, error) {
+	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
+	defer cancel()
+
+	release, err := r.releaseAgain(ctx, from)
+	if err != nil {
+		return charts.Source{}, err
+	}
+
+	source, err := r.source(ctx, release)
+	if err == nil && sourceKey(source, release) != from.source {
+		err = errReplaced
+	}
+
+	return source, err
+}
+
+// valuesAgain reads the values; errReplaced if they are not the same. The caller has a place among the readers.
+func (r *reconciler) valuesAgain(ctx context.Context, from basis) (values.Values, error) {
+	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
+	defer cancel()
+
+	release, err := r.releaseAgain(ctx, from)
+	if err != nil {
+		return values.Values{}, err
+	}
+
+	merged, err := r.values(ctx, release)
+	if err == nil && merged.Digest() != from.values {
+		err = errReplaced
+	}
+
+	return merged, err
+}
+
+// fill reads what an action needs beside the decision.
+func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis, resolved *charts.Resolved) error {
+	release, err := r.releaseAgain(ctx, from)
+	uninstalls := request.Decision.Action == helm.ActionUninstall
+
+	switch {
+	case err == nil && release.Generation != from.generation:
+		return errReplaced
+	case err != nil && !uninstalls:
+		return notAgain(err)
+	}
+
+	if request.Decision.Action == helm.ActionInstall || request.Decision.Action == helm.ActionUpgrade {
+		source, err := r.sourceAgain(ctx, from)
+		if err != nil {
+			return notAgain(err)
+		}
+
+		archive, err := r.charts.Open(ctx, source, resolved)
+		if err != nil {
+			return err
+		}
+
+		request.Chart = archive
+	}
+
+	done, err := r.reading.Acquire(ctx, from.name.Namespace, 1)
+	if err != nil {
+		return notAgain(err)
+	}
+	defer done()
+
+	// A server repeats what it refuses, also of a hook: values of Secrets are removed from messages. An uninstall removes
+	// them as far as the Secrets still exist.
+	request.Values, err = r.valuesAgain(ctx, from)
+	if err != nil && !uninstalls {
+		return notAgain(err)
+	}
+
+	return nil
+}
+
+// notAgain returns the error of an action that could not read again what it was decided from: the next run finds out what
+// that means.
+func notAgain(err error) error {
+	if errors.Is(err, errReplaced) {
+		return err
+	}
+
+	return &helm.Error{Reason: helm.ReasonInterrupted, Message: "read again what is needed: " + err.Error()}
 }

@@ -2,6 +2,8 @@ package omnihelmrelease
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 // hold takes the only slot of the cluster, until free is called.
@@ -206,4 +209,80 @@ func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 
 	close(release)
 	<-ended
+}
+
+// What changed while an action waited, and no run has seen yet, the action sees when its turn comes.
+func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
+	signer, other := chartserver.NewSigner("signer"), chartserver.NewSigner("other")
+
+	for name, test := range map[string]struct {
+		change func(f *fixture)
+		values string
+	}{
+		"the spec": {func(f *fixture) {
+			f.edit(func(r *v1alpha1.OmniHelmRelease) {
+				r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"word":"new"}`)}
+			})
+		}, "word: new"},
+		"values": {func(f *fixture) { f.writeWords("new") }, "word: new"},
+		"keys":   {func(f *fixture) { f.trust(signer, other) }, "word: old"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
+				r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words"}}
+			}, verified)
+			f.writeWords("old")
+			f.sign(signer)
+			f.trust(signer)
+
+			free := f.queued()
+
+			test.change(f)
+			free()
+			f.waitUntilEnded()
+			f.wantActions()
+
+			if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errReplaced) {
+				t.Errorf("it ended with %v", err)
+			}
+
+			f.settle()
+			f.settle()
+			f.wantActions(helm.ActionInstall)
+
+			if got := f.cluster.values.Digest(); got != digestOf(t, test.values) {
+				t.Errorf("it was installed with other values than %s", test.values)
+			}
+		})
+	}
+}
+
+// An error whose values are not those any more that it may repeat is not shown.
+func TestAnErrorIsShownWithTheValuesItMayRepeat(t *testing.T) {
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
+		r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words"}}
+	})
+	f.writeWords("canary")
+
+	merged, err := f.r.values(t.Context(), f.get())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	refused := &helm.Error{Reason: helm.ReasonForbidden, Message: "the canary is refused"}
+	from := basisOf(&scope{release: f.get(), values: merged})
+
+	if got := f.r.redactAgain(refused, from); got.Error() != "the [removed] is refused" || failureReason(got) != v1alpha1.ReasonForbidden {
+		t.Errorf("got %v", got)
+	}
+
+	if got := f.r.redactAgain(helm.ErrRevisionGone, from); !errors.Is(got, helm.ErrRevisionGone) {
+		t.Errorf("got %v", got)
+	}
+
+	f.writeWords("another")
+
+	if got := f.r.redactAgain(refused, from); strings.Contains(got.Error(), "canary") || failureReason(got) != v1alpha1.ReasonForbidden {
+		t.Errorf("got %v", got)
+	}
 }
