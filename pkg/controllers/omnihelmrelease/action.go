@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,13 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 // clusterOf returns the key of the workload cluster, for the limits on what runs there at once.
 func clusterOf(release *v1alpha1.OmniHelmRelease) string {
 	return release.Namespace + "/" + release.Spec.ClusterRef.Name
+}
+
+// namespaceOf returns the namespace in a key of clusterOf: clusters that hang in one must not take the slots of all.
+func namespaceOf(cluster string) string {
+	namespace, _, _ := strings.Cut(cluster, "/")
+
+	return namespace
 }
 
 // named returns what events say of a release: its spec and its status can be large, and the action may wait for hours.

@@ -13,7 +13,7 @@ import (
 )
 
 // runner runs actions outside of the reconciler: one at a time for each release, a limited number in all, and fewer in
-// one cluster, so that a cluster that hangs does not occupy all slots. It is a Runnable of the manager, whose stop
+// one cluster and in one namespace, so that clusters that hang do not occupy all slots. It is a Runnable of the manager, whose stop
 // waits until the running actions have ended in order.
 type runner struct {
 	limiter *limiter.Limiter[string] // by cluster

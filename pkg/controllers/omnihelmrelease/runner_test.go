@@ -3,6 +3,7 @@ package omnihelmrelease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -217,4 +218,49 @@ func TestAnObjectThatIsMadeAgain(t *testing.T) {
 	if len(r.jobs) != 0 || len(r.names) != 0 {
 		t.Errorf("kept: %v, %v", r.jobs, r.names)
 	}
+}
+
+// A namespace whose clusters all hang leaves slots to the others.
+func TestANamespaceLeavesSlotsToOthers(t *testing.T) {
+	f := newFixture(t)
+	end, begun := make(chan struct{}), make(chan string, 100)
+
+	begin := func(namespace string, i int) {
+		where := testTarget(fmt.Sprint(namespace, "-", i))
+		where.Namespace, where.cluster = namespace, fmt.Sprint(namespace, "/", i)
+		f.r.runner.begin(where, job{action: helm.ActionInstall}, func(context.Context) error {
+			begun <- namespace
+			<-end
+
+			return nil
+		})
+	}
+
+	for i := range 20 {
+		begin("hangs", i)
+	}
+
+	for taken, waiting := int64(0), 0; taken+int64(waiting) < 20; taken, waiting = f.r.runner.limiter.Load() {
+		time.Sleep(time.Millisecond)
+	}
+
+	for range actionsPerWorker / 2 {
+		<-begun
+	}
+
+	for _, namespace := range []string{"second", "third"} {
+		begin(namespace, 0)
+
+		select {
+		case got := <-begun:
+			if got != namespace {
+				t.Errorf("%s has more than its share", got)
+			}
+		case <-time.After(5 * time.Second):
+			t.Errorf("%s has no slot", namespace)
+		}
+	}
+
+	close(end)
+	f.r.runner.running.Wait()
 }

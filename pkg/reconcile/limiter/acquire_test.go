@@ -2,6 +2,7 @@ package limiter
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -227,5 +228,59 @@ func TestManyCallers(t *testing.T) {
 
 	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 {
 		t.Errorf("%d slots, %d requests and %d keys are kept", taken, waiting, len(l.keys))
+	}
+}
+
+// A tenant has as many slots as are left for all others: each that comes later finds some.
+func TestATenantLeavesRoomForOthers(t *testing.T) {
+	l := New(Limits[string]{PerKey: 3, Total: 16, Tenant: func(key string) string { return key[:1] }})
+	take := func(tenant string) (releases []func()) {
+		for key := range 10 {
+			for {
+				release, ok := l.TryAcquire(fmt.Sprint(tenant, key), 1, Waiter{})
+				if !ok {
+					break
+				}
+
+				releases = append(releases, release)
+			}
+		}
+
+		return releases
+	}
+
+	var all []func()
+
+	for i, want := range []int{8, 4, 2, 1, 1, 0} {
+		got := take(string(rune('a' + i)))
+		if all = append(all, got...); len(got) != want {
+			t.Errorf("tenant %d has %d slots, want %d", i, len(got), want)
+		}
+	}
+
+	// Who waits is served as soon as its tenant may have more.
+	granted := make(chan func())
+
+	go func() {
+		release, err := l.Acquire(t.Context(), "a9", 1)
+		if err != nil {
+			t.Error(err)
+		}
+
+		granted <- release
+	}()
+
+	for waiting := 0; waiting == 0; _, waiting = l.Load() {
+		runtime.Gosched()
+	}
+
+	for _, release := range all {
+		release()
+	}
+
+	(<-granted)()
+
+	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 || len(l.tenants) != 0 {
+		t.Errorf("%d slots, %d requests, %d keys and %d tenants are kept", taken, waiting, len(l.keys), len(l.tenants))
 	}
 }

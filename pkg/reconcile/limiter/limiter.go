@@ -15,6 +15,9 @@ type Limits[K comparable] struct {
 	PerKey, Total int64
 	// Slow reports whether slots of a key are likely to be held long. TryAcquire then allows fewer of them. May be nil.
 	Slow func(K) bool
+	// Tenant returns whose a key is. A tenant then has at most as many slots as are left of Total for all others: half of
+	// them while it is alone, and less beside others, so that the next one finds some. May be nil.
+	Tenant func(K) K
 }
 
 // Limiter bounds how many slots are taken at the same time: for one key (a cluster, a host, a tenant), and in all. A
@@ -23,10 +26,11 @@ type Limits[K comparable] struct {
 type Limiter[K comparable] struct {
 	limits Limits[K]
 
-	mu    sync.Mutex
-	taken int64
-	keys  map[K]*slots
-	queue []*request[K] // of Acquire, the longest waiting first
+	mu      sync.Mutex
+	taken   int64
+	keys    map[K]*slots
+	tenants map[K]int64   // the slots that each has
+	queue   []*request[K] // of Acquire, the longest waiting first
 }
 
 // request is a waiting call of Acquire.
@@ -38,7 +42,7 @@ type request[K comparable] struct {
 
 // New returns a Limiter.
 func New[K comparable](limits Limits[K]) *Limiter[K] {
-	return &Limiter[K]{limits: limits, keys: map[K]*slots{}}
+	return &Limiter[K]{limits: limits, keys: map[K]*slots{}, tenants: map[K]int64{}}
 }
 
 // Acquire waits for slots. release gives them back; calling it again has no effect. A request for more slots than there
@@ -104,6 +108,8 @@ func (l *Limiter[K]) release(key K, slots int64) {
 	own := l.of(key)
 	own.taken -= slots
 	l.taken -= slots
+	l.count(key, -slots)
+
 	l.queue = slices.DeleteFunc(l.queue, l.grant)
 
 	woken := own.next(l.limits.PerKey)
@@ -168,6 +174,10 @@ func (l *Limiter[K]) fit(key K, slots, perKey int64) bool {
 		return false
 	}
 
+	if l.limits.Total > 0 && l.limits.Tenant != nil && l.tenants[l.limits.Tenant(key)]+slots > l.limits.Total-l.taken {
+		return false
+	}
+
 	return perKey <= 0 || l.keys[key] == nil || l.keys[key].taken+slots <= perKey
 }
 
@@ -175,6 +185,19 @@ func (l *Limiter[K]) fit(key K, slots, perKey int64) bool {
 func (l *Limiter[K]) take(key K, slots int64) {
 	l.of(key).taken += slots
 	l.taken += slots
+	l.count(key, slots)
+}
+
+// count adds to the slots of a key's tenant. The caller holds the lock.
+func (l *Limiter[K]) count(key K, slots int64) {
+	if l.limits.Tenant == nil {
+		return
+	}
+
+	tenant := l.limits.Tenant(key)
+	if l.tenants[tenant] += slots; l.tenants[tenant] == 0 {
+		delete(l.tenants, tenant)
+	}
 }
 
 // of returns the slots of a key. The caller holds the lock.
