@@ -51,12 +51,7 @@ func (c *Client) install(hard, soft context.Context, s *attempt, request Request
 }
 
 func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request) error {
-	last, err := c.last(s)
-	if err != nil {
-		return err
-	}
-
-	replaced, err := c.replaced(s, last)
+	last, replaced, err := c.before(s)
 	if err != nil {
 		return err
 	}
@@ -108,6 +103,22 @@ func needsCRDs(s *attempt, request Request) (bool, error) {
 	return err == nil && !request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
 }
 
+// before is the newest revision, and the one that is replaced. The values of both are kept out of messages: a server that
+// refuses a change quotes the object as it was.
+func (c *Client) before(s *attempt) (last, replaced *releasev1.Release, err error) {
+	if last, err = c.newest(s); err != nil {
+		return nil, nil, err
+	}
+
+	if replaced, err = c.replaced(s, last); err != nil {
+		return nil, nil, err
+	}
+
+	s.values.add(replaced.Config)
+
+	return last, replaced, nil
+}
+
 // replaced is the revision whose objects an upgrade replaces: the deployed one, or the newest if there is none.
 func (c *Client) replaced(s *attempt, last *releasev1.Release) (*releasev1.Release, error) {
 	deployed, err := s.config.Releases.Deployed(c.target.Name)
@@ -136,7 +147,7 @@ func (c *Client) rollBack(soft context.Context, s *attempt, request Request) err
 	s.values.add(record.Config)
 	s.storage.rollback = true
 
-	last, err := c.last(s)
+	last, _, err := c.before(s)
 	if err != nil {
 		return err
 	}

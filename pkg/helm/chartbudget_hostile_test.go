@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -13,38 +11,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v4/pkg/action"
-	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
-
-// emptyCluster says its version, and that it has nothing.
-func emptyCluster(t *testing.T) *rest.Config {
-	t.Helper()
-
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-
-		switch r.URL.Path {
-		case "/version":
-			_, _ = w.Write([]byte(`{"major":"1","minor":"34","gitVersion":"v1.34.0"}`))
-		case "/api":
-			_, _ = w.Write([]byte(`{"kind":"APIVersions","versions":["v1"]}`))
-		case "/apis":
-			_, _ = w.Write([]byte(`{"kind":"APIGroupList","groups":[]}`))
-		case "/api/v1":
-			_, _ = w.Write([]byte(`{"kind":"APIResourceList","groupVersion":"v1","resources":[]}`))
-		default:
-			w.WriteHeader(http.StatusNotFound)
-		}
-	}))
-	t.Cleanup(server.Close)
-
-	return &rest.Config{Host: server.URL}
-}
 
 // printer is a chart that prints a ConfigMap of so many values.
 func printer(values int) chartserver.Chart {
@@ -88,7 +60,7 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 	pool := render.New(render.Options{Workers: 2, Timeout: 5 * time.Minute})
 	t.Cleanup(pool.Close)
 
-	config := emptyCluster(t)
+	config := newWorkload(t).config
 	clientOf := func(tenant string) *Client {
 		return New(Target{Config: config, Name: "demo", Namespace: "apps", Charts: pool, Tenant: tenant}, logr.Discard(), time.Second)
 	}

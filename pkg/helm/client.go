@@ -133,6 +133,7 @@ func (c *Client) open(ctx context.Context, merged values.Values) (*attempt, erro
 	}
 
 	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
+	storage.redact = redactor.redact
 	config.Releases.Driver = storage
 
 	return &attempt{config: config, storage: storage, last: last, values: redactor, release: func() {}}, nil

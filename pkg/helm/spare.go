@@ -38,10 +38,6 @@ func (c *Client) spare(s *attempt, request Request, replaced *releasev1.Release)
 	began := observed.attemptsBegan(replaced.Version)
 
 	return kubeclient.Choose(s.config, func(due kube.ResourceList) (kube.ResourceList, error) {
-		if len(due) > 0 {
-			s.values.add(replaced.Config) // names of objects may come from older values
-		}
-
 		sorted := map[fate]kube.ResourceList{}
 
 		for _, info := range due {

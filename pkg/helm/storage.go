@@ -53,6 +53,8 @@ type resumable struct {
 	owner, hub string
 	generation int64
 	begun      func()
+	// redact keeps values out of what is recorded of a failure, which is shown again when the controller has forgotten the error.
+	redact func(text string) string
 	// stopped reports whether the action is being ended by a stop of the controller, so that what fails now did not fail by itself.
 	stopped func() bool
 	// rollback leaves revisions failed that have failed. Helm calls one superseded when
@@ -72,7 +74,7 @@ type resumable struct {
 
 func newResumable(wrapped driver.Driver, name string, list func() (Observed, error)) *resumable {
 	return &resumable{
-		Driver: wrapped, release: name, begun: func() {}, stopped: func() bool { return false }, list: list,
+		Driver: wrapped, release: name, begun: func() {}, redact: func(text string) string { return text }, stopped: func() bool { return false }, list: list,
 		read: map[string]*releasev1.Release{}, placeholders: map[*releasev1.Release]struct{}{},
 	}
 }
@@ -240,6 +242,10 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 
 	if known := r.read[name]; known != nil && record.Info.Status == common.StatusSuperseded && r.neverSuperseded(known.Info.Status) {
 		return nil
+	}
+
+	if record.Info.Status == common.StatusFailed {
+		record.Info.Description = r.redact(record.Info.Description)
 	}
 
 	if r.stopped() && record.Info.Status == common.StatusFailed && r.isPending(name) {
