@@ -63,7 +63,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Igno
 	for _, info := range objects {
 		difference, err := release.Compare(info, ignores, correct)
 		if difference != nil {
-			differences = append(differences, *difference)
+			differences = append(differences, difference.Without(c.scrub))
 		}
 
 		if err == nil {

@@ -21,8 +21,6 @@ import (
 // A server that refuses a change quotes the object as it was. What came from a Secret then, and is another value by
 // now, is told nowhere: neither of the revision in effect nor of a later one that failed on the way.
 func TestOldValuesOfARefusedChangeAreNotTold(t *testing.T) {
-	const object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
-
 	pool := render.New(render.Options{})
 	t.Cleanup(pool.Close)
 
@@ -31,9 +29,9 @@ func TestOldValuesOfARefusedChangeAreNotTold(t *testing.T) {
 	for action, revision := range map[Action]int{ActionUpgrade: 0, ActionRollback: 1} {
 		t.Run(string(action), func(t *testing.T) {
 			cluster := newWorkload(t)
-			cluster.add(t, applied(1, common.StatusSuperseded, object, map[string]any{"password": first}))
-			cluster.add(t, applied(2, common.StatusDeployed, object, map[string]any{"password": second}))
-			cluster.add(t, applied(3, common.StatusFailed, object, map[string]any{"password": third}))
+			cluster.add(t, applied(1, common.StatusSuperseded, object("a"), map[string]any{"password": first}))
+			cluster.add(t, applied(2, common.StatusDeployed, object("a"), map[string]any{"password": second}))
+			cluster.add(t, applied(3, common.StatusFailed, object("a"), map[string]any{"password": third}))
 			cluster.configMaps = func(to http.ResponseWriter, request *http.Request) {
 				if request.Method == http.MethodGet {
 					_, _ = fmt.Fprint(to, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"apps"}}`)
@@ -59,7 +57,7 @@ func TestOldValuesOfARefusedChangeAreNotTold(t *testing.T) {
 			err = c.Run(t.Context(), Request{
 				Decision: Decision{Action: action, Revision: revision}, Settings: Settings{Timeout: time.Minute}, Values: merged,
 				Observed: &Observed{Revisions: []Revision{{Number: 3, Status: StatusFailed}, {Number: 2, Status: StatusDeployed}, {Number: 1, Status: StatusSuperseded}}},
-				Chart:    packed{chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{"templates/all.yaml": object}}},
+				Chart:    packed{chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{"templates/all.yaml": object("a")}}},
 			})
 			if err == nil || !strings.Contains(err.Error(), "may not change") {
 				t.Fatalf("got %v", err)

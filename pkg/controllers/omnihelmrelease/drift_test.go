@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/component-base/metrics/testutil"
@@ -12,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
 // wantDrifted checks the metric of the release; an empty value means that it is absent.
@@ -74,6 +76,67 @@ func TestDrift(t *testing.T) {
 	f.settle()
 	f.want(v1alpha1.ConditionDrifted, metav1.ConditionUnknown, v1alpha1.ReasonDisabled)
 	f.wantDrifted("")
+}
+
+// Names of objects and keys of maps may be made of what a Secret holds: no message shows it, also where a pointer escapes
+// it, or what would be a command to a terminal.
+func TestDriftShowsNothingOfSecrets(t *testing.T) {
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
+		r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn
+		r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "s"}}
+	})
+
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{v1alpha1.DefaultValuesKey: []byte(`{a: canary-1, b: "ca/na/ry~2"}`)}}
+	if err := f.client.Create(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+
+	f.cluster.differences = []drift.Difference{
+		{Object: drift.Object{Kind: "ConfigMap", Name: "canary-1"}, Missing: true},
+		{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Owner: "ns/canary-1\x1b[2J"},
+		{Object: drift.Object{Kind: "ConfigMap", Name: "keys"}, Paths: []string{"/data/canary-1", "/metadata/labels/ca~1na~1ry~02", "/metadata/labels/a~1b"}},
+	}
+	f.settle()
+
+	for _, conditionType := range []string{v1alpha1.ConditionDrifted, v1alpha1.ConditionReady} {
+		message := f.want(conditionType, yes, v1alpha1.ReasonDriftFound)
+
+		for _, hidden := range []string{"canary", "ca~1na", "ca/na", "\x1b"} {
+			if strings.Contains(message, hidden) {
+				t.Errorf("%s shows %q: %s", conditionType, hidden, message)
+			}
+		}
+
+		if want := "ConfigMap keys differs at /data/[removed], /metadata/labels/[removed], /metadata/labels/a~1b"; !strings.Contains(message, want) {
+			t.Errorf("%s does not say %s: %s", conditionType, want, message)
+		}
+	}
+
+	for _, event := range f.events.New() {
+		if strings.Contains(event, "canary") {
+			t.Errorf("an event shows a value: %s", event)
+		}
+	}
+}
+
+// Of what no message names, only the number is kept.
+func TestManyDifferencesAreCounted(t *testing.T) {
+	var found []drift.Difference
+
+	for range 30 {
+		found = append(found, drift.Difference{Object: drift.Object{Kind: "ConfigMap", Name: "a"}, Paths: []string{"/data"}}, drift.Difference{Owner: "ns/b"})
+	}
+
+	kept := shown(found, values.Values{})
+	for i, difference := range kept {
+		if named := difference.Object.Name != "" || len(difference.Paths) > 0; named != (i%2 == 0 && i < 2*maxShownDifferences) {
+			t.Errorf("difference %d is %+v", i, difference)
+		}
+	}
+
+	if len(owned(kept)) != 30 || len(others(kept)) != 30 || !strings.HasSuffix(listed(owned(kept)), "; and 20 more") {
+		t.Errorf("got %v", kept)
+	}
 }
 
 // An object that cannot be compared keeps nothing of the others back.

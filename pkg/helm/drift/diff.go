@@ -32,31 +32,6 @@ func (o Object) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// Difference is one object that is not as the release says.
-type Difference struct {
-	// Object that differs.
-	Object Object
-	// Missing tells that it does not exist.
-	Missing bool
-	// Owner is the other release, as namespace/name, that has the object by now; empty if none has. Such an object is left alone.
-	Owner string
-	// Paths are JSON pointers to what differs, sorted; never what stands there.
-	Paths []string
-}
-
-// String is the difference for people.
-func (d Difference) String() string {
-	if d.Missing {
-		return d.Object.String() + " is missing"
-	}
-
-	if d.Owner != "" {
-		return d.Object.String() + " belongs to Helm release " + d.Owner + " and is left alone (take it out of one of the two charts)"
-	}
-
-	return d.Object.String() + " differs at " + strings.Join(d.Paths, ", ")
-}
-
 // pathsFor are the pointers to leave out for an object.
 func pathsFor(object Object, ignores []Ignore) []string {
 	var paths []string

@@ -32,6 +32,9 @@ func (v Values) WithOlder(config map[string]any) Values {
 	return v
 }
 
+// Remove takes what came from a Secret out of a text, and changes nothing else.
+func (v Values) Remove(text string) string { return v.hidden.Remove(text) }
+
 // Redact makes a text of Helm or of a cluster fit for conditions and logs: one
 // line, and nothing in it that came from a Secret.
 func (v Values) Redact(text string) string {
