@@ -14,6 +14,7 @@ import (
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"k8s.io/client-go/discovery"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
@@ -56,7 +57,7 @@ func (c *Client) prepare(hard, soft context.Context, s *attempt, request Request
 	answer, files := one.answer, one.files
 
 	if len(answer.Unchecked) > 0 {
-		c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", answer.Unchecked)
+		c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", brief(answer.Unchecked))
 	}
 
 	if err := c.checkManifests(soft, request, files, one.found); err != nil {
@@ -68,6 +69,20 @@ func (c *Client) prepare(hard, soft context.Context, s *attempt, request Request
 	s.storage.prerendered, s.storage.original = prerendered, answer.Chart
 
 	return prerendered, nil
+}
+
+// maxBrief is how many names of a chart a line of the log has.
+const maxBrief = 10
+
+// brief is a list of names that a chart chooses, for the log.
+func brief(names []string) string {
+	text := redact.Line(strings.Join(names[:min(maxBrief, len(names))], ", "))
+
+	if more := len(names) - maxBrief; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+
+	return text
 }
 
 // prerenderedChart makes a chart with a template for each rendered file, which prints its

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -233,5 +234,25 @@ func TestErrorsOfRendering(t *testing.T) {
 	var unusable *unusableError
 	if err := explainRendering(one, &render.Failure{Stage: render.StageLoad, Text: "no name"}); !errors.As(err, &unusable) || unusable.cause.Error() != "cannot be read: no name" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A chart chooses the names of its subcharts, and how many there are: the log has one line of a bounded length.
+func TestUncheckedChartsAreNamedBriefly(t *testing.T) {
+	if got, want := brief([]string{"a", "b\x1b[2J\nc"}), "a, b [2J c"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+
+	many := make([]string, 1000)
+	for i := range many {
+		many[i] = strings.Repeat("long ", 1000) + strconv.Itoa(i)
+	}
+
+	if got := brief(many); len(got) > 2<<10 || !strings.HasSuffix(got, " and 990 more") {
+		t.Errorf("got %d bytes: %s", len(got), got)
+	}
+
+	if got, want := brief(many[:11]), "and 1 more"; !strings.HasSuffix(got, want) {
+		t.Errorf("%q does not end with %q", got, want)
 	}
 }
