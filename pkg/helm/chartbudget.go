@@ -36,16 +36,19 @@ func costOf(size foreign.Size, copies int64) int64 {
 }
 
 // chartBudget bounds what is held at the same time, in all and for one tenant. It is safe for concurrent use.
-type chartBudget struct{ bytes *limiter.Limiter[string] }
+type chartBudget struct {
+	bytes *limiter.Limiter[string]
+	small int64 // what takes no more is not counted
+}
 
 func newChartBudget(total, share int64) chartBudget {
-	return chartBudget{limiter.New(limiter.Limits[string]{PerKey: share, Total: total})}
+	return chartBudget{bytes: limiter.New(limiter.Limits[string]{PerKey: share, Total: total}), small: smallBytes}
 }
 
 // enter waits until there is room. What is returned gives it back, once, however often it is called. The error is that of
 // ctx.
 func (r chartBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
-	release, err = r.bytes.Acquire(ctx, tenant, counted(cost))
+	release, err = r.bytes.Acquire(ctx, tenant, r.counted(cost))
 	if err != nil {
 		return nil, fmt.Errorf("wait until other large charts are done: %w", err)
 	}
@@ -55,12 +58,12 @@ func (r chartBudget) enter(ctx context.Context, tenant string, cost int64) (rele
 
 // try enters if there is room now.
 func (r chartBudget) try(tenant string, cost int64) (release func(), ok bool) {
-	return r.bytes.TryAcquire(tenant, counted(cost), limiter.Waiter{})
+	return r.bytes.TryAcquire(tenant, r.counted(cost), limiter.Waiter{})
 }
 
 // counted is what counts of what a chart takes.
-func counted(cost int64) int64 {
-	if cost <= smallBytes {
+func (r chartBudget) counted(cost int64) int64 {
+	if cost <= r.small {
 		return 0
 	}
 

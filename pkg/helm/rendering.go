@@ -199,8 +199,15 @@ func (c *Client) render(ctx context.Context, s *attempt, request Request, job re
 		return c.reserveMemory(ctx, s, one)
 	}
 
-	if _, _, err := c.target.Charts.Render(ctx, c.target.Tenant, job, request.Chart.Archive(), lookup); err != nil {
-		return nil, explainRendering(request.Chart, err)
+	err = c.withArchive(ctx, request.Chart, func(archive []byte) error {
+		if _, _, err := c.target.Charts.Render(ctx, c.target.Tenant, job, archive, lookup); err != nil {
+			return explainRendering(request.Chart, err)
+		}
+
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 
 	if err := request.Chart.Accept(one.answer.Chart.Metadata); err != nil {

@@ -41,7 +41,7 @@ type packed struct{ chartserver.Chart }
 func (p packed) String() string { return p.Name + " " + p.Version }
 
 // Archive implements Chart.
-func (p packed) Archive() []byte { return p.Pack() }
+func (p packed) Archive(context.Context) ([]byte, error) { return p.Pack(), nil }
 
 // Accept implements Chart.
 func (packed) Accept(*chart.Metadata) error { return nil }

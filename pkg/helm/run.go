@@ -61,8 +61,8 @@ type Request struct {
 type Chart interface {
 	// String is its name and version, for messages.
 	String() string
-	// Archive is the gzipped tar file.
-	Archive() []byte
+	// Archive returns the gzipped tar file. It is asked for whenever the chart is rendered, and kept no longer.
+	Archive(ctx context.Context) ([]byte, error)
 	// Accept returns an error if a chart with this metadata is not the one that is meant, or cannot be installed.
 	Accept(metadata *chart.Metadata) error
 	// Invalid makes the error of an archive that holds no chart; why says what is wrong with it.

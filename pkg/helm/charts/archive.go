@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"io"
 	"path"
@@ -22,11 +23,12 @@ const (
 	tarBlock = 512
 )
 
-// Archive is a packed chart that was checked. It does not change.
+// Archive is a packed chart that was checked. It does not change. Its bytes are not kept: who has an Archive may wait for
+// hours.
 type Archive struct {
-	data     []byte
+	fetcher  *Fetcher
+	source   Source
 	resolved Resolved
-	signed   bool // a key of the keyring signed it
 }
 
 // Resolved says which chart it is.
@@ -35,8 +37,17 @@ func (a *Archive) Resolved() Resolved { return a.resolved }
 // String is the name and the version that the repository gives it.
 func (a *Archive) String() string { return a.resolved.Name + " " + a.resolved.Version }
 
-// Archive is the gzipped tar file. It must not be changed.
-func (a *Archive) Archive() []byte { return a.data }
+// Archive returns the gzipped tar file, which must not be changed: from the cache, or it is downloaded again. Errors are
+// *Error.
+func (a *Archive) Archive(ctx context.Context) (data []byte, err error) {
+	err = a.fetcher.with(ctx, &a.source, func(ctx context.Context, s *sourceClient) error {
+		data, err = a.fetcher.archive(ctx, s, &a.source, &a.resolved)
+
+		return err
+	})
+
+	return data, err
+}
 
 // Invalid makes the error of an archive that holds no chart; why says what is wrong
 // with it.
@@ -52,7 +63,7 @@ func (a *Archive) Accept(metadata *chart.Metadata) error {
 	}
 
 	// A signature is of a file, under the name that the index gives it.
-	if a.signed && (metadata.Name != a.resolved.Name || metadata.Version != a.resolved.Version) {
+	if a.source.Keyring != nil && (metadata.Name != a.resolved.Name || metadata.Version != a.resolved.Version) {
 		return fail(Unverified, "chart %s: %s", a, redact.Line(render.OtherChart(metadata.Name, metadata.Version).Error()))
 	}
 

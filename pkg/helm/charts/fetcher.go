@@ -46,59 +46,57 @@ func New(options Options) *Fetcher {
 // is a keyring. It downloads the chart only if nothing else tells its digest.
 // Errors are *Error.
 func (f *Fetcher) Resolve(ctx context.Context, source Source) (found *Resolved, err error) {
-	defer func() { err = source.Credentials.removeFrom(err) }()
-
-	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
-	defer cancel()
-
-	s, err := f.newSourceClient(&source)
-	if err != nil {
-		return nil, err
-	}
-	defer s.close()
-
 	resolve := f.resolveRepository
 	if source.IsOCI() {
 		resolve = f.resolveOCI
 	}
 
-	resolved, err := resolve(ctx, s, &source)
+	err = f.with(ctx, &source, func(ctx context.Context, s *sourceClient) error {
+		if found, err = resolve(ctx, s, &source); err != nil {
+			return err
+		}
+
+		return f.verify(ctx, s, &source, found)
+	})
 	if err != nil {
 		return nil, err
 	}
 
-	if err := f.verify(ctx, s, &source, resolved); err != nil {
-		return nil, err
-	}
-
-	return resolved, nil
+	return found, nil
 }
 
 // Open returns the archive of a chart that Resolve found with the same source:
 // of the right digest, not larger than allowed even when it is unpacked, and
 // signed by a key of the keyring if there is one. Errors are *Error.
-func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (found *Archive, err error) {
-	defer func() { err = source.Credentials.removeFrom(err) }()
+func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (*Archive, error) {
+	err := f.with(ctx, &source, func(ctx context.Context, s *sourceClient) error {
+		if err := f.verify(ctx, s, &source, resolved); err != nil {
+			return err
+		}
 
+		_, err := f.archive(ctx, s, &source, resolved)
+
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return &Archive{fetcher: f, source: source, resolved: *resolved}, nil
+}
+
+// with does something with a source, which has a client for the while. Its errors say nothing of the credentials.
+func (f *Fetcher) with(ctx context.Context, source *Source, do func(context.Context, *sourceClient) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
 	defer cancel()
 
-	s, err := f.newSourceClient(&source)
+	s, err := f.newSourceClient(source)
 	if err != nil {
-		return nil, err
+		return source.Credentials.removeFrom(err)
 	}
 	defer s.close()
 
-	if err := f.verify(ctx, s, &source, resolved); err != nil {
-		return nil, err
-	}
-
-	data, err := f.archive(ctx, s, &source, resolved)
-	if err != nil {
-		return nil, err
-	}
-
-	return &Archive{data: data, resolved: *resolved, signed: source.Keyring != nil}, nil
+	return source.Credentials.removeFrom(do(ctx, s))
 }
 
 // archiveKey is what an archive is cached under.
@@ -135,10 +133,11 @@ func (f *Fetcher) downloadChecked(ctx context.Context, s *sourceClient, source *
 		download = f.downloadBlob
 	}
 
-	data, err := download(ctx, s, resolved)
+	data, done, err := download(ctx, s, resolved)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
 
 	if got := digestOf(data); got != resolved.ArchiveDigest {
 		return nil, fail(DigestMismatch, "chart %s %s has digest %s, expected %s: it was replaced or damaged on the way", resolved.Name,

@@ -2,6 +2,7 @@ package charts_test
 
 import (
 	"bytes"
+	"context"
 
 	chart "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -11,7 +12,12 @@ import (
 
 // load looks into an archive as a worker does it for a release.
 func load(archive *charts.Archive) (*chart.Chart, error) {
-	loaded, err := loader.LoadArchive(bytes.NewReader(archive.Archive()))
+	data, err := archive.Archive(context.Background())
+	if err != nil {
+		return nil, err
+	}
+
+	loaded, err := loader.LoadArchive(bytes.NewReader(data))
 	if err != nil {
 		return nil, archive.Invalid(err.Error())
 	}

@@ -81,21 +81,21 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Sourc
 // Tags cannot hold a plus sign; Helm writes an underscore instead.
 func tagOf(version string) string { return strings.ReplaceAll(version, "+", "_") }
 
-// downloadBlob fetches the archive of a chart from a registry.
-func (f *Fetcher) downloadBlob(ctx context.Context, s *sourceClient, resolved *Resolved) ([]byte, error) {
+// downloadBlob fetches the archive of a chart from a registry, as download does it from a repository.
+func (f *Fetcher) downloadBlob(ctx context.Context, s *sourceClient, resolved *Resolved) (data []byte, done func(), err error) {
 	if resolved.size > f.options.MaxArchiveBytes {
-		return nil, tooLarge("chart archive", resolved.fullLocation(), f.options.MaxArchiveBytes)
+		return nil, nil, tooLarge("chart archive", resolved.fullLocation(), f.options.MaxArchiveBytes)
 	}
 
 	release, err := f.downloads.enter(ctx, s.host)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer release()
 
 	s.host = registryHost(s.host)
 
-	return s.fetch(ctx, resolved.fullLocation(), nil, f.options.MaxArchiveBytes, "chart archive")
+	return s.fetchLarge(ctx, resolved.fullLocation(), nil, f.options.MaxArchiveBytes, "chart archive")
 }
 
 // downloadSignature fetches the provenance file of a chart from a registry.
@@ -120,15 +120,27 @@ func (f *Fetcher) downloadSignature(ctx context.Context, s *sourceClient, resolv
 
 // fetch reads something of a registry.
 func (s *sourceClient) fetch(ctx context.Context, location string, header http.Header, limit int64, what string) ([]byte, error) {
-	response, err := s.registry(ctx, http.MethodGet, location, header)
+	data, done, err := s.fetchLarge(ctx, location, header, limit, what)
 	if err != nil {
 		return nil, err
+	}
+
+	done()
+
+	return data, nil
+}
+
+// fetchLarge reads something of a registry that may be large; see readLarge.
+func (s *sourceClient) fetchLarge(ctx context.Context, location string, header http.Header, limit int64, what string) (data []byte, done func(), err error) {
+	response, err := s.registry(ctx, http.MethodGet, location, header)
+	if err != nil {
+		return nil, nil, err
 	}
 	defer discard(response)
 
 	if response.StatusCode != http.StatusOK {
-		return nil, s.refused(response, what)
+		return nil, nil, s.refused(response, what)
 	}
 
-	return s.read(ctx, response, limit, what)
+	return s.readLarge(ctx, response, limit, what)
 }

@@ -31,10 +31,11 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *sourceClient, source
 		resolved.ArchiveDigest = source.Digest
 	case resolved.ArchiveDigest == "":
 		// An old index without digests: only the archive itself says what it is.
-		archive, err := f.download(ctx, s, resolved)
+		archive, done, err := f.download(ctx, s, resolved)
 		if err != nil {
 			return nil, err
 		}
+		defer done()
 
 		resolved.ArchiveDigest = digestOf(archive)
 
@@ -116,25 +117,26 @@ func normalDigest(text string) string {
 	return "sha256:" + text
 }
 
-// download fetches the archive of a chart. It is not checked against any digest.
-func (f *Fetcher) download(ctx context.Context, s *sourceClient, resolved *Resolved) ([]byte, error) {
+// download fetches the archive of a chart. It is not checked against any digest. Done ends its time as a large download,
+// when it was checked.
+func (f *Fetcher) download(ctx context.Context, s *sourceClient, resolved *Resolved) (data []byte, done func(), err error) {
 	release, err := f.downloads.enter(ctx, hostOf(resolved.location))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer release()
 
 	response, err := s.do(ctx, http.MethodGet, resolved.location, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer discard(response)
 
 	if response.StatusCode != http.StatusOK {
-		return nil, s.refused(response, "chart archive")
+		return nil, nil, s.refused(response, "chart archive")
 	}
 
-	return s.read(ctx, response, f.options.MaxArchiveBytes, "chart archive")
+	return s.readLarge(ctx, response, f.options.MaxArchiveBytes, "chart archive")
 }
 
 // hostOf is the host of a URL; empty if it has none.

@@ -3,6 +3,7 @@ package records_test
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -116,7 +117,7 @@ type packed struct{ chartserver.Chart }
 func (p packed) String() string { return p.Name + " " + p.Version }
 
 // Archive implements helm.Chart.
-func (p packed) Archive() []byte { return p.Pack() }
+func (p packed) Archive(context.Context) ([]byte, error) { return p.Pack(), nil }
 
 // Accept implements helm.Chart.
 func (packed) Accept(*chart.Metadata) error { return nil }
