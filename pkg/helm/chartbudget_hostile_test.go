@@ -29,7 +29,7 @@ func printer(values int) chartserver.Chart {
 func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Chart, hold func()) error {
 	t.Helper()
 
-	s, err := c.open(ctx, values.Values{})
+	s, err := c.open(ctx, values.Values{}, nil)
 	if err != nil {
 		return err
 	}

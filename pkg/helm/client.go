@@ -97,6 +97,7 @@ type attempt struct {
 	storage *resumable
 	last    *lastError
 	values  *redactor
+	records *recordRoom // may be nil
 
 	// room is what the action has of the room for charts, in bytes, and release gives it back.
 	room    int64
@@ -109,8 +110,9 @@ func (s *attempt) releaseMemory() {
 	s.room, s.release = 0, func() {}
 }
 
-// open makes Helm's configuration for one action. All its requests end with ctx.
-func (c *Client) open(ctx context.Context, merged values.Values) (*attempt, error) {
+// open makes Helm's configuration for one action. All its requests end with ctx. Records that are read take room, unless
+// that is nil.
+func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoom) (*attempt, error) {
 	clients, err := kubeclient.NewGetter(kubeclient.Bounded(ctx, c.target.Config), c.target.Namespace)
 	if err != nil {
 		return nil, err
@@ -127,7 +129,7 @@ func (c *Client) open(ctx context.Context, merged values.Values) (*attempt, erro
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
-	kept, err := records.New(ctx, config, c.target.Namespace)
+	kept, err := records.New(ctx, config, c.target.Namespace, room.admit)
 	if err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
@@ -136,7 +138,7 @@ func (c *Client) open(ctx context.Context, merged values.Values) (*attempt, erro
 	storage.redact = redactor.redact
 	config.Releases.Driver = storage
 
-	return &attempt{config: config, storage: storage, last: last, values: redactor, release: func() {}}, nil
+	return &attempt{config: config, storage: storage, last: last, values: redactor, records: room, release: func() {}}, nil
 }
 
 // Details is what the record of a revision says about its chart.
@@ -151,9 +153,9 @@ type Details struct {
 	Changed time.Time
 }
 
-// Details reads the whole record of a revision.
+// Details reads the whole record of a revision. It keeps nothing of it, so it does not wait for room.
 func (c *Client) Details(ctx context.Context, revision int) (Details, error) {
-	record, err := c.record(ctx, revision)
+	record, err := c.record(ctx, revision, nil)
 	if err != nil {
 		return Details{}, err
 	}
@@ -175,8 +177,9 @@ func (c *Client) Details(ctx context.Context, revision int) (Details, error) {
 // ErrRevisionGone is a revision that has no record any more.
 var ErrRevisionGone = errors.New("the revision has no record any more")
 
-func (c *Client) record(ctx context.Context, revision int) (*releasev1.Release, error) {
-	s, err := c.open(ctx, values.Values{})
+// record reads the record of a revision. It takes room, unless that is nil.
+func (c *Client) record(ctx context.Context, revision int, room *recordRoom) (*releasev1.Release, error) {
+	s, err := c.open(ctx, values.Values{}, room)
 	if err != nil {
 		return nil, err
 	}
@@ -184,6 +187,11 @@ func (c *Client) record(ctx context.Context, revision int) (*releasev1.Release, 
 	found, err := s.config.Releases.Get(c.target.Name, revision)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, ErrRevisionGone
+	}
+
+	var full *recordsFullError
+	if errors.As(err, &full) {
+		return nil, full
 	}
 
 	if err != nil {

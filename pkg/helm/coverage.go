@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,15 +12,17 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 )
 
 // coverAll adds to the newest revision what older ones may have left: Helm
 // uninstalls what the newest names, and attempts that failed removed nothing, or
 // not all, of what was there before them. Helm itself spares objects that do not
-// bear the marks of the release.
-func (c *Client) coverAll(s *attempt, newest *releasev1.Release) error {
+// bear the marks of the release. Of the older ones nothing else is kept.
+func (c *Client) coverAll(ctx context.Context, s *attempt, newest *releasev1.Release) error {
 	numbers, err := s.storage.visible()
 	if err != nil {
 		return err
@@ -45,11 +48,42 @@ func (c *Client) coverAll(s *attempt, newest *releasev1.Release) error {
 		if newest.Manifest, err = c.joined(newest.Manifest, older.Manifest); err != nil {
 			return fmt.Errorf("read the manifest of revision %d: %w", number, err)
 		}
+
+		if err := s.admitJoined(ctx, newest.Manifest); err != nil {
+			return err
+		}
+
+		if s.storage.statuses[number] != StatusDeployed { // which Helm reads
+			s.forgetRecord(key(c.target.Name, number))
+		}
 	}
 
 	s.storage.read[key(c.target.Name, newest.Version)] = copyRecord(newest)
 
 	return nil
+}
+
+// admitJoined takes room for a manifest that was joined from several, each of which is within its bounds.
+func (s *attempt) admitJoined(ctx context.Context, joined string) error {
+	size, _, err := manifest.Check(ctx, map[string]string{"": joined})
+
+	var limit *foreign.LimitError
+	if errors.As(err, &limit) {
+		return &records.RefusedError{Message: fmt.Sprintf("what the failed revisions of the release may have left in the workload cluster, together, "+
+			"is not read, and nothing was deleted: it %s. Delete by hand what is not needed, and Helm's records of revisions of which nothing is left", limit)}
+	}
+
+	if err != nil {
+		return fmt.Errorf("read what the revisions of the release may have left: %w", err)
+	}
+
+	return s.records.admit("", records.Size{Manifests: size})
+}
+
+// forgetRecord keeps nothing of a record that was read.
+func (s *attempt) forgetRecord(name string) {
+	delete(s.storage.read, name)
+	s.records.forget(name)
 }
 
 // unfinished are the revisions before the newest whose objects may be left, the

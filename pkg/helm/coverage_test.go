@@ -1,8 +1,16 @@
 package helm
 
 import (
+	"errors"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
+
+	"github.com/go-logr/logr"
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/release/common"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 )
 
 func TestRevisionsThatMayHaveLeftObjects(t *testing.T) {
@@ -32,6 +40,41 @@ func TestRevisionsThatMayHaveLeftObjects(t *testing.T) {
 
 		if got := unfinished(numbers, statuses); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
+		}
+	}
+}
+
+// What an uninstallation covers is bounded together, and of the older revisions it keeps nothing else.
+func TestCoveredRevisionsAreBounded(t *testing.T) {
+	for _, test := range []struct {
+		values int
+		want   Reason // empty: it is covered
+	}{{10, ""}, {200_000, ReasonRecord}} {
+		var records []*releasev1.Release
+
+		for version := range 3 {
+			one := record(version+1, common.StatusFailed)
+			one.Manifest = object("of-"+strconv.Itoa(version)) + "x: [" + strings.Repeat("a,", test.values) + "]\n"
+			records = append(records, one)
+		}
+
+		store, wrapped, _ := newStorage(t, 0, records...)
+		s := &attempt{config: &action.Configuration{Releases: store}, storage: wrapped, values: &redactor{}}
+		c := New(Target{Name: "demo", Namespace: "apps"}, logr.Discard(), 0)
+
+		newest, err := c.newest(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var failure *Error
+		if err := c.coverAll(t.Context(), s, newest); err != nil && !errors.As(classify("uninstall", err, nil), &failure) || (err != nil) != (test.want != "") ||
+			failure != nil && failure.Reason != test.want {
+			t.Errorf("%d values: %v", test.values, err)
+		}
+
+		if test.want == "" && (len(wrapped.read) != 1 || strings.Count(newest.Manifest, "of-") != 3) {
+			t.Errorf("%d records are kept; the manifest is %s", len(wrapped.read), newest.Manifest)
 		}
 	}
 }

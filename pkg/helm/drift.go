@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
@@ -30,14 +32,32 @@ func (c *Client) release() drift.Release {
 	return drift.Release{Name: c.target.Name, Namespace: c.target.Namespace, FieldManager: FieldManager}
 }
 
+// recordInRoom reads the record of a revision when there is room for it and its manifest.
+func (c *Client) recordInRoom(ctx context.Context, revision int, room *recordRoom) (record *releasev1.Release, err error) {
+	err = room.inRoom(ctx, func() error {
+		record, err = c.record(ctx, revision, room)
+
+		return err
+	}, func() error { return nil })
+
+	if err != nil && ctx.Err() != nil && !errors.As(err, new(*Error)) {
+		return nil, &Error{Reason: ReasonUnavailable, Message: err.Error()}
+	}
+
+	return record, err
+}
+
 // compare finds what differs; with correct, each such object is applied again.
 func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Ignore, correct bool) ([]drift.Difference, error) {
-	record, err := c.record(ctx, revision)
+	room := newRecordRoom(c.target.Tenant)
+	defer room.giveBack()
+
+	record, err := c.recordInRoom(ctx, revision, room)
 	if err != nil {
 		return nil, err
 	}
 
-	s, err := c.open(ctx, values.Values{})
+	s, err := c.open(ctx, values.Values{}, room)
 	if err != nil {
 		return nil, err
 	}

@@ -105,29 +105,38 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 
 	defer context.AfterFunc(soft, func() { time.AfterFunc(c.grace, cancelHard) })()
 
-	s, err := c.open(hard, request.Values)
+	room := newRecordRoom(c.target.Tenant)
+	prepare := func() (*attempt, error) { return c.attempt(ctx, hard, request, room) }
+
+	s, err := prepare()
 	if err != nil {
 		return classify("prepare "+string(request.Decision.Action), err, c.redactorFor(request.Values))
 	}
 
-	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
-	s.storage.owner, s.storage.hub, s.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
-	if request.Observed != nil {
-		s.storage.list = func() (Observed, error) { return *request.Observed, nil }
-	}
+	err = c.runBounded(hard, s, func() error {
+		defer room.giveBack()
 
-	// A rollback that was stopped is decided anew.
-	if action := request.Decision.Action; action == ActionInstall || action == ActionUpgrade {
-		s.storage.stopped = func() bool { return ctx.Err() != nil }
-	}
+		return room.inRoom(soft, func() error { return c.act(hard, soft, s, request) }, func() error {
+			s.releaseMemory()
 
-	s.config.Releases.MaxHistory = request.Settings.MaxHistory
+			// What it has read must not be kept while it waits.
+			fresh, err := prepare()
+			if err == nil {
+				*s = *fresh
+			}
 
-	err = c.runBounded(hard, soft, s, request)
+			return err
+		})
+	})
 	if err == nil {
 		return nil
 	}
 
+	return explainEnd(ctx, soft, s, request, err)
+}
+
+// explainEnd says why an action has failed.
+func explainEnd(ctx, soft context.Context, s *attempt, request Request, err error) error {
 	var endless *endlessError
 	if errors.As(err, &endless) {
 		// Nothing that the action uses may be touched any more.
@@ -152,10 +161,33 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	return classify(string(request.Decision.Action), err, s.values)
 }
 
+// attempt is what an action uses. It is asked to stop with ctx; its requests end with hard.
+func (c *Client) attempt(ctx, hard context.Context, request Request, room *recordRoom) (*attempt, error) {
+	s, err := c.open(hard, request.Values, room)
+	if err != nil {
+		return nil, err
+	}
+
+	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
+	s.storage.owner, s.storage.hub, s.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
+	if request.Observed != nil {
+		s.storage.list = func() (Observed, error) { return *request.Observed, nil }
+	}
+
+	// A rollback that was stopped is decided anew.
+	if action := request.Decision.Action; action == ActionInstall || action == ActionUpgrade {
+		s.storage.stopped = func() bool { return ctx.Err() != nil }
+	}
+
+	s.config.Releases.MaxHistory = request.Settings.MaxHistory
+
+	return s, nil
+}
+
 // runBounded does the action and leaves it alone if it does not end with hard: what
 // Helm computes cannot be stopped. Nothing that is left alone reaches the cluster any
 // more.
-func (c *Client) runBounded(hard, soft context.Context, s *attempt, request Request) error {
+func (c *Client) runBounded(hard context.Context, s *attempt, act func() error) error {
 	done, returned := make(chan error, 1), make(chan struct{})
 
 	go func() {
@@ -169,7 +201,7 @@ func (c *Client) runBounded(hard, soft context.Context, s *attempt, request Requ
 			}
 		}()
 
-		done <- c.act(hard, soft, s, request)
+		done <- act()
 	}()
 
 	select {

@@ -27,7 +27,7 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 		return err
 	}
 
-	if err := c.coverAll(s, record); err != nil {
+	if err := c.coverAll(soft, s, record); err != nil {
 		return err
 	}
 

@@ -46,11 +46,21 @@ type records struct {
 	secrets *recordSecrets
 }
 
+// Size is what a record becomes.
+type Size struct {
+	// Record is what is decoded, and Manifests what Helm makes of the manifests inside.
+	Record, Manifests foreign.Size
+}
+
+// Admit is asked before a record is decoded that is kept after that. If it returns an error, that is the one of the read,
+// and the action writes and removes no record.
+type Admit func(name string, size Size) error
+
 // New makes the storage for one action, whose requests end with ctx. Records are in the namespace of the release. The
 // storage lists none: what it is asked for is one record, by its name. A record is not read, and RefusedError says why, if
 // it has more than 1 MiB, more than 32 MiB without compression, or manifests beyond manifest.Limits; none of that size is
-// written. The error is that of a configuration that no client can be made of.
-func New(ctx context.Context, config *action.Configuration, namespace string) (driver.Driver, error) {
+// written. Admit may be nil. The error is that of a configuration that no client can be made of.
+func New(ctx context.Context, config *action.Configuration, namespace string, admit Admit) (driver.Driver, error) {
 	rest, err := config.RESTClientGetter.ToRESTConfig()
 	if err != nil {
 		return nil, err
@@ -61,7 +71,7 @@ func New(ctx context.Context, config *action.Configuration, namespace string) (d
 		return nil, fmt.Errorf("make a client for the workload cluster: %w", err)
 	}
 
-	secrets := &recordSecrets{SecretInterface: client.Secrets(namespace), ctx: ctx, namespace: namespace}
+	secrets := &recordSecrets{SecretInterface: client.Secrets(namespace), ctx: ctx, namespace: namespace, admit: admit}
 	wrapped := driver.NewSecrets(secrets)
 	wrapped.SetLogger(config.Logger().Handler())
 
@@ -84,8 +94,11 @@ func (r *records) Get(name string) (release.Releaser, error) {
 	return r.Driver.Get(name)
 }
 
-// Delete implements driver.Driver. Helm reads what it deletes.
+// Delete implements driver.Driver. Helm reads what it deletes, and does not keep it.
 func (r *records) Delete(name string) (release.Releaser, error) {
+	r.secrets.deleting = true
+
+	defer func() { r.secrets.deleting = false }()
 	defer r.secrets.decoded()
 
 	return r.Driver.Delete(name)
@@ -97,6 +110,8 @@ type recordSecrets struct {
 
 	ctx       context.Context //nolint:containedctx // Helm's driver passes none
 	namespace string
+	admit     Admit // may be nil
+	deleting  bool  // what is read is not kept
 	reading   bool  // has the place
 	refused   error // why a record was refused
 }
@@ -114,7 +129,8 @@ func (s *recordSecrets) Get(ctx context.Context, name string, options metav1.Get
 
 	s.reading = true
 
-	if err := checkRecord(s.ctx, secret.Data["release"]); err != nil {
+	size, err := checkRecord(s.ctx, secret.Data["release"])
+	if err != nil {
 		s.decoded()
 
 		if s.ctx.Err() != nil {
@@ -126,6 +142,14 @@ func (s *recordSecrets) Get(ctx context.Context, name string, options metav1.Get
 			"If its revision is not needed, delete the Secret", name, s.namespace, err)}
 
 		return nil, s.refused
+	}
+
+	if s.admit != nil && !s.deleting {
+		if s.refused = s.admit(name, size); s.refused != nil {
+			s.decoded()
+
+			return nil, s.refused
+		}
 	}
 
 	return secret, nil
@@ -183,40 +207,44 @@ func (s *recordSecrets) Delete(ctx context.Context, name string, options metav1.
 
 // checkWritten returns why a record may not be written.
 func (s *recordSecrets) checkWritten(secret *corev1.Secret) error {
-	if err := checkRecord(s.ctx, secret.Data["release"]); err != nil {
+	if _, err := checkRecord(s.ctx, secret.Data["release"]); err != nil {
 		return fmt.Errorf("the chart is too large: with its values and manifests, which Helm keeps in Secret %s, it %w", secret.Name, err)
 	}
 
 	return nil
 }
 
-// checkRecord decides whether Helm may decode a record: JSON, compressed with gzip or not, in base64.
-func checkRecord(ctx context.Context, encoded []byte) error {
+// checkRecord decides whether Helm may decode a record: JSON, compressed with gzip or not, in base64. It returns what that
+// becomes.
+func checkRecord(ctx context.Context, encoded []byte) (Size, error) {
 	if len(encoded) > maxBytes {
-		return &foreign.LimitError{What: foreign.Bytes, Limit: maxBytes}
+		return Size{}, &foreign.LimitError{What: foreign.Bytes, Limit: maxBytes}
 	}
 
 	text := make([]byte, base64.StdEncoding.DecodedLen(len(encoded)))
 
 	length, err := base64.StdEncoding.Decode(text, encoded)
 	if err != nil {
-		return errors.New("is not base64")
+		return Size{}, errors.New("is not base64")
 	}
 
 	if text = text[:length]; bytes.HasPrefix(text, []byte{0x1f, 0x8b, 0x08}) { // as Helm tells gzip
 		if text, err = foreign.Gunzip(text, maxInflated); err != nil {
-			return err
+			return Size{}, err
 		}
 	}
 
 	// Helm reads no YAML here, and a YAML text of this size would take gigabytes to look at.
 	if !json.Valid(text) {
-		return errors.New("is damaged")
+		return Size{}, errors.New("is damaged")
 	}
 
-	if err := foreign.Check(ctx, text, limits); err != nil {
-		return err
+	size, err := foreign.Measure(ctx, text, limits)
+	if err != nil {
+		return Size{}, err
 	}
 
-	return checkTexts(ctx, text)
+	manifests, err := checkTexts(ctx, text)
+
+	return Size{Record: size, Manifests: manifests}, err
 }

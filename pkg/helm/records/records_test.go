@@ -252,7 +252,7 @@ func TestARecordThatIsTooLargeIsNotWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	storage, err := records.New(t.Context(), config, "default")
+	storage, err := records.New(t.Context(), config, "default", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,9 +15,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
 
-// checkTexts bounds the manifests inside of a record, which are one value each there: Helm parses them for every
+// checkTexts measures and bounds the manifests inside of a record, which are one value each there: Helm parses them for every
 // comparison, upgrade and uninstallation.
-func checkTexts(ctx context.Context, record []byte) error {
+func checkTexts(ctx context.Context, record []byte) (foreign.Size, error) {
 	// Read as Helm reads it, so that nobody can show us other manifests than Helm.
 	var kept struct {
 		Manifest string `json:"manifest"`
@@ -27,7 +27,7 @@ func checkTexts(ctx context.Context, record []byte) error {
 	}
 
 	if err := json.Unmarshal(record, &kept); err != nil {
-		return errors.New("is damaged")
+		return foreign.Size{}, errors.New("is damaged")
 	}
 
 	texts := map[string]string{}
@@ -52,26 +52,30 @@ func checkTexts(ctx context.Context, record []byte) error {
 
 // checkDocuments checks texts together, and each for itself if one is no YAML. Such a one is for Helm to refuse, as long as
 // it cannot have an alias: what one parser refuses, another may read.
-func checkDocuments(ctx context.Context, texts map[string]string) error {
+func checkDocuments(ctx context.Context, texts map[string]string) (foreign.Size, error) {
 	all := strings.Join(slices.Collect(maps.Values(texts)), manifest.Separator)
 
-	err := foreign.Check(ctx, []byte(all), manifest.Limits())
+	total, err := foreign.Measure(ctx, []byte(all), manifest.Limits())
 	if !errors.Is(err, foreign.ErrSyntax) {
-		return inManifests(err)
+		return total, inManifests(err)
 	}
 
+	total = foreign.Size{}
+
 	for _, text := range texts {
-		err := foreign.Check(ctx, []byte(text), manifest.Limits())
+		size, err := foreign.Measure(ctx, []byte(text), manifest.Limits())
 		if errors.Is(err, foreign.ErrSyntax) && !(strings.Contains(text, "&") && strings.Contains(text, "*")) {
 			continue
 		}
 
 		if err != nil {
-			return inManifests(err)
+			return foreign.Size{}, inManifests(err)
 		}
+
+		total = total.And(size)
 	}
 
-	return nil
+	return total, nil
 }
 
 func inManifests(err error) error {

@@ -1,0 +1,150 @@
+package helm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"helm.sh/helm/v4/pkg/release/common"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
+)
+
+// largeManifest is one ConfigMap with so many maps of one key.
+func largeManifest(maps int) string {
+	return object("a") + "x:\n" + strings.Repeat("- {a: bcd}\n", maps)
+}
+
+// Many releases are compared whose records are small and become large. What their comparisons hold together is bounded,
+// and a usual one does not wait for them.
+func TestManyLargeRecordsAtOnce(t *testing.T) {
+	cluster := newWorkload(t)
+	end := make(chan struct{})
+	cluster.configMaps = func(to http.ResponseWriter, request *http.Request) {
+		if strings.HasSuffix(request.URL.Path, "/a") {
+			<-end
+		}
+
+		answer(to, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a"))
+	}
+
+	large := applied(1, common.StatusDeployed, largeManifest(120_000), nil)
+	usual := applied(1, common.StatusDeployed, object("b"), nil)
+	usual.Name = "usual"
+
+	cluster.add(t, large)
+	cluster.add(t, usual)
+
+	compare := func(name, tenant string) {
+		c := New(Target{Config: cluster.config, Name: name, Namespace: "apps", Tenant: tenant}, logr.Discard(), time.Second)
+
+		if found, err := c.Drift(t.Context(), 1, nil); err != nil || len(found) != 1 {
+			t.Errorf("%s: %v, %v", name, found, err)
+		}
+	}
+
+	peak := foreigntest.PeakBytes(t, func() {
+		var all sync.WaitGroup
+
+		for i := range 6 {
+			all.Go(func() { compare("demo", fmt.Sprint("hostile-", i%4)) })
+		}
+
+		time.Sleep(15 * time.Second) // until as many as may have read theirs
+
+		compare("usual", "other")
+		close(end)
+
+		all.Wait()
+	})
+
+	recordMemory.wantEmpty(t)
+	t.Logf("%d MiB", peak>>20)
+
+	if peak > 256<<20 {
+		t.Errorf("took %d MiB at once", peak>>20)
+	}
+}
+
+// An action that finds no room for its second record gives back that of the first, waits for both, and begins anew.
+func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
+	cluster := newWorkload(t)
+	cluster.configMaps = func(to http.ResponseWriter, _ *http.Request) {
+		answer(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
+	}
+
+	cluster.add(t, applied(1, common.StatusSuperseded, largeManifest(40_000), nil))
+	cluster.add(t, applied(2, common.StatusDeployed, largeManifest(40_000), nil))
+
+	c := New(Target{Config: cluster.config, Name: "demo", Namespace: "apps", Tenant: "busy"}, logr.Discard(), time.Second)
+	rollBack := func(ctx context.Context) error {
+		return c.Run(ctx, Request{
+			Decision: Decision{Action: ActionRollback, Revision: 1}, Settings: Settings{Timeout: time.Minute},
+			Observed: &Observed{Revisions: []Revision{{Number: 2, Status: StatusDeployed}, {Number: 1, Status: StatusSuperseded}}},
+		})
+	}
+
+	release := mustTry(t, recordMemory, "busy", 50*mib)
+	ended := make(chan error)
+
+	go func() { ended <- rollBack(t.Context()) }()
+
+	for waiters(recordMemory) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+
+	if held, _ := recordMemory.bytes.Load(); held != 50*mib {
+		t.Errorf("%d MiB are held beside what was there before", held>>20-50)
+	}
+
+	impatient, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+
+	var failure *Error
+	if err := rollBack(impatient); !errors.As(err, &failure) || failure.Reason != ReasonInterrupted || !strings.Contains(err.Error(), "wait until other large records") {
+		t.Errorf("got %v", err)
+	}
+
+	release()
+
+	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonForbidden || !strings.Contains(err.Error(), "not now") {
+		t.Errorf("got %v", err)
+	}
+
+	recordMemory.wantEmpty(t)
+}
+
+// Room that is not needed any more serves the next record, and a record that is read again takes none twice.
+func TestRoomOfRecords(t *testing.T) {
+	room := newRecordRoom("one")
+	size := records.Size{Record: foreign.Size{Bytes: 30 * mib}}
+
+	for _, name := range []string{"a", "b", "b"} {
+		if err := room.admit(name, size); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if room.has != 60*mib {
+		t.Errorf("it has %d MiB", room.has/mib)
+	}
+
+	room.forget("a")
+
+	if err := room.admit("c", size); err != nil || room.has != 60*mib {
+		t.Errorf("%v, it has %d MiB", err, room.has/mib)
+	}
+
+	room.giveBack()
+	recordMemory.wantEmpty(t)
+}
