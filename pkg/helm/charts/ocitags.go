@@ -4,74 +4,90 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
 // maxTagPages bounds how many pages of tags are read.
 const maxTagPages = 50
 
-// newestTag lists the tags of a chart and chooses the wanted version.
-func (s *sourceClient) newestTag(ctx context.Context, base string, source *Source) (string, error) {
-	versions, err := s.tags(ctx, base+"/tags/list")
-	if err != nil {
-		return "", err
-	}
-
-	at, err := choose(versions, source.Version)
-	if err != nil {
-		return "", err
-	}
-
-	if at < 0 {
-		return "", fail(NotFound, "%s has no %s", source.Chart, describe(source.Version))
-	}
-
-	return versions[at], nil
+// chosenTag is the best version on the pages of tags that were read. Only it is kept: the last page may be slow.
+type chosenTag struct {
+	wanted string
+	best   string // empty if there is none yet
+	count  int    // of all tags so far
+	// err is that wanted is neither a range nor a tag that was seen.
+	err error
 }
 
-// tags reads all pages of a list of tags, as versions.
-func (s *sourceClient) tags(ctx context.Context, location string) ([]string, error) {
-	var versions []string
+// add chooses among the best so far and those of another page: the one that would be chosen from all of them.
+func (c *chosenTag) add(versions []string) {
+	c.count += len(versions)
+
+	if c.best != "" {
+		versions = slices.Insert(versions, 0, c.best)
+	}
+
+	at, err := choose(versions, c.wanted)
+	if c.err = err; err == nil && at >= 0 {
+		c.best = versions[at]
+	}
+}
+
+// newestTag reads the pages of a list of tags and chooses the wanted version.
+func (s *sourceClient) newestTag(ctx context.Context, base string, source *Source) (string, error) {
+	location, chosen := base+"/tags/list", &chosenTag{wanted: source.Version}
 
 	for range maxTagPages {
 		response, err := s.registry(ctx, http.MethodGet, location, nil) //nolint:bodyclose // readTags closes it
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 
-		page, err := readTags(ctx, s, response)
-		if err != nil {
-			return nil, err
+		if err := readTags(ctx, s, response, chosen); err != nil {
+			return "", err
 		}
 
-		if versions = append(versions, page...); len(versions) > maxTags {
-			return nil, fail(TooLarge, "%s has more than %d tags: set chart.version to one version, for which no tags are listed", shown(response.Request.URL), maxTags)
+		if chosen.count > maxTags {
+			return "", fail(TooLarge, "%s has more than %d tags: set chart.version to one version, for which no tags are listed", shown(response.Request.URL), maxTags)
 		}
 
-		next := nextPage(response)
-		if next == "" {
-			return versions, nil
+		if location = nextPage(response); location == "" {
+			break
 		}
-
-		location = next
 	}
 
-	return versions, nil
+	if chosen.err != nil {
+		return "", chosen.err
+	}
+
+	if chosen.best == "" {
+		return "", fail(NotFound, "%s has no %s", source.Chart, describe(source.Version))
+	}
+
+	return chosen.best, nil
 }
 
-func readTags(ctx context.Context, s *sourceClient, response *http.Response) ([]string, error) {
+// readTags reads a page of tags. As long as it is there it counts as a large answer, if it is one.
+func readTags(ctx context.Context, s *sourceClient, response *http.Response, chosen *chosenTag) error {
 	defer discard(response)
 
 	if response.StatusCode != http.StatusOK {
-		return nil, s.refused(response, "chart")
+		return s.refused(response, "chart")
 	}
 
-	data, err := s.read(ctx, response, maxManifestBytes, "list of tags")
+	data, done, err := s.readLarge(ctx, response, maxManifestBytes, "list of tags")
 	if err != nil {
-		return nil, err
+		return err
+	}
+	defer done()
+
+	versions, err := parseTags(ctx, data, shown(response.Request.URL))
+	if err == nil {
+		chosen.add(versions)
 	}
 
-	return parseTags(ctx, data, shown(response.Request.URL))
+	return err
 }
 
 // parseTags reads a page of tags, as versions. What is too long for a tag is left out.

@@ -1,0 +1,97 @@
+package charts_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+)
+
+// Many charts have as many long tags as one may have, and a registry that is slow to send the last page. Nobody holds the
+// tags of the pages before.
+func TestManyTagsAtOnce(t *testing.T) {
+	const (
+		lookups = 16
+		pages   = 3
+	)
+
+	page := []byte(`{"tags":["1.0.0"` + strings.Repeat(`,"`+strings.Repeat("x", 125)+`"`, 32_000) + `]}`)
+	registry := chartserver.StartTLSRepository()
+	t.Cleanup(registry.Close)
+
+	var arrived sync.WaitGroup
+
+	arrived.Add(lookups)
+
+	for at := range pages {
+		registry.Handle(fmt.Sprintf("/v2/demo/tags/list%d", at), func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Link", fmt.Sprintf(`</v2/demo/tags/list%d>; rel="next"`, at+1))
+			_, _ = w.Write(page)
+		})
+	}
+
+	registry.Handle("/v2/demo/tags/list", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", `</v2/demo/tags/list0>; rel="next"`)
+		_, _ = w.Write([]byte(`{"tags":["1.1.0"]}`))
+	})
+	registry.Handle(fmt.Sprintf("/v2/demo/tags/list%d", pages), func(w http.ResponseWriter, _ *http.Request) {
+		arrived.Done()
+		arrived.Wait()
+
+		_, _ = w.Write([]byte(`{"tags":["1.0.1"]}`))
+	})
+
+	fetcher := newFetcher(charts.Options{})
+
+	peak := foreigntest.PeakBytes(t, func() {
+		var all sync.WaitGroup
+
+		for range lookups {
+			all.Go(func() {
+				_, err := fetcher.Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", CA: registry.CA()})
+				wantReason(t, err, charts.NotFound, "/manifests/1.1.0")
+			})
+		}
+
+		all.Wait()
+	})
+
+	t.Logf("%d MiB", peak>>20)
+
+	if peak > 96<<20 {
+		t.Errorf("took %d MiB at once", peak>>20)
+	}
+}
+
+// Which tag is chosen does not depend on where the pages end.
+func TestTagsOnPages(t *testing.T) {
+	registry := chartserver.StartTLSRepository()
+	t.Cleanup(registry.Close)
+
+	answers := []string{`{"tags":["1.0.0","2.0.0-rc.1"]}`, `{"tags":["1.2.0_b1","other"]}`, `{"tags":null}`, `{"tags":["1.1.0","1.2.0_b2","latest"]}`}
+
+	for at, answer := range answers {
+		registry.Handle(fmt.Sprintf("/v2/demo/tags/list%s", strings.Repeat("x", at)), func(w http.ResponseWriter, _ *http.Request) {
+			if at+1 < len(answers) {
+				w.Header().Set("Link", fmt.Sprintf(`</v2/demo/tags/list%s>; rel="next"`, strings.Repeat("x", at+1)))
+			}
+
+			_, _ = w.Write([]byte(answer))
+		})
+	}
+
+	for wanted, found := range map[string]string{
+		"": "/manifests/1.2.0_b1", "<1.2": "/manifests/1.1.0", "latest": "/manifests/latest", "other": "/manifests/other", ">=2.0.0-0": "/manifests/2.0.0-rc.1", "3.x": "no version 3.x",
+	} {
+		_, err := newFetcher(charts.Options{}).Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", Version: wanted, CA: registry.CA()})
+		wantReason(t, err, charts.NotFound, found)
+	}
+
+	_, err := newFetcher(charts.Options{}).Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", Version: "nonsense here", CA: registry.CA()})
+	wantReason(t, err, charts.Invalid, "neither a version")
+}
