@@ -35,7 +35,11 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 
 	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (resolved *charts.Resolved, err error) {
 		err = recoverPanic(func() (err error) {
-			source, err := r.sourceAgain(ctx, from)
+			source, key, err := r.sourceAgain(ctx, from)
+			if err == nil && key != question.Key {
+				err = errReplaced
+			}
+
 			if err != nil {
 				return err
 			}

@@ -44,18 +44,17 @@ func inputs(attempt string, opened *clusteraccess.Opened) string {
 	return helm.Digest(attempt, opened.Kubeconfig)
 }
 
-// basis is what something that waits for its turn was decided from: names and digests of what is read again.
+// basis is what something that waits for its turn was decided from: the names and the digest of what is read again.
 type basis struct {
 	name       types.NamespacedName
 	uid        types.UID
 	generation int64
-	source     string // of the chart; see sourceKey
 	values     string
 }
 
 func basisOf(s *scope) basis {
 	return basis{
-		name: client.ObjectKeyFromObject(s.release), uid: s.release.UID, generation: s.release.Generation, source: s.key, values: s.values.Digest(),
+		name: client.ObjectKeyFromObject(s.release), uid: s.release.UID, generation: s.release.Generation, values: s.values.Digest(),
 	}
 }
 
@@ -80,22 +79,20 @@ func (r *reconciler) releaseAgain(ctx context.Context, from basis) (*v1alpha1.Om
 	return release, nil
 }
 
-// sourceAgain reads where the chart is; errReplaced if that is not the same.
-func (r *reconciler) sourceAgain(ctx context.Context, from basis) (charts.Source, error) {
+// sourceAgain reads where the chart is, and returns the key of that. Credentials, certificates and keys that were replaced
+// meanwhile are those that count.
+func (r *reconciler) sourceAgain(ctx context.Context, from basis) (source charts.Source, key string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
 
 	release, err := r.releaseAgain(ctx, from)
 	if err != nil {
-		return charts.Source{}, err
+		return charts.Source{}, "", err
 	}
 
-	source, err := r.source(ctx, release)
-	if err == nil && sourceKey(source, release) != from.source {
-		err = errReplaced
-	}
+	source, err = r.source(ctx, release)
 
-	return source, err
+	return source, sourceKey(source, release), err
 }
 
 // valuesAgain reads the values; errReplaced if they are not the same. The caller has a place among the readers.
@@ -129,7 +126,7 @@ func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis
 	}
 
 	if request.Decision.Action == helm.ActionInstall || request.Decision.Action == helm.ActionUpgrade {
-		source, err := r.sourceAgain(ctx, from)
+		source, _, err := r.sourceAgain(ctx, from)
 		if err != nil {
 			return notAgain(err)
 		}

@@ -213,8 +213,6 @@ func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 
 // What changed while an action waited, and no run has seen yet, the action sees when its turn comes.
 func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
-	signer, other := chartserver.NewSigner("signer"), chartserver.NewSigner("other")
-
 	for name, test := range map[string]struct {
 		change func(f *fixture)
 		values string
@@ -225,15 +223,12 @@ func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
 			})
 		}, "word: new"},
 		"values": {func(f *fixture) { f.writeWords("new") }, "word: new"},
-		"keys":   {func(f *fixture) { f.trust(signer, other) }, "word: old"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
 				r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words"}}
-			}, verified)
+			})
 			f.writeWords("old")
-			f.sign(signer)
-			f.trust(signer)
 
 			free := f.queued()
 
@@ -252,6 +247,36 @@ func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
 
 			if got := f.cluster.values.Digest(); got != digestOf(t, test.values) {
 				t.Errorf("it was installed with other values than %s", test.values)
+			}
+		})
+	}
+}
+
+// Keys that changed while an action waited are those that its chart is checked with; it keeps its turn.
+func TestAnActionReadsKeysAgain(t *testing.T) {
+	ours, other := chartserver.NewSigner("ours"), chartserver.NewSigner("other")
+
+	for name, test := range map[string]struct {
+		trusted []*chartserver.Signer
+		want    []helm.Action
+	}{
+		"one key more":        {[]*chartserver.Signer{ours, other}, []helm.Action{helm.ActionInstall}},
+		"the key is replaced": {[]*chartserver.Signer{other}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, verified)
+			f.sign(ours)
+			f.trust(ours)
+
+			free := f.queued()
+
+			f.trust(test.trusted...)
+			free()
+			f.waitUntilEnded()
+			f.wantActions(test.want...)
+
+			if err := f.r.runner.job("uid-of-app").err; isChartError(err) != (test.want == nil) {
+				t.Errorf("it ended with %v", err)
 			}
 		})
 	}
