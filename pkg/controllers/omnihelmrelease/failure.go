@@ -1,7 +1,6 @@
 package omnihelmrelease
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -82,22 +81,11 @@ func (r *reconciler) redactAgain(err error, from basis) error {
 		return err
 	}
 
-	// What failed may have used up its time.
-	ctx, cancel := context.WithTimeout(context.Background(), questionTimeout)
-	defer cancel()
+	shown := error(&helm.Error{
+		Reason: failure.Reason, Message: "the message is not shown: it may repeat values, which could not be read again", Still: failure.Still,
+	})
 
-	hidden := &helm.Error{Reason: failure.Reason, Message: "the message is not shown: it may repeat values, which could not be read again", Still: failure.Still}
+	_ = r.withValues(from, func(merged values.Values) { shown = redactSecrets(err, merged) })
 
-	done, full := r.reading.Acquire(ctx, from.name.Namespace, 1)
-	if full != nil {
-		return hidden
-	}
-	defer done()
-
-	merged, unread := r.valuesAgain(ctx, from)
-	if unread != nil {
-		return hidden
-	}
-
-	return redactSecrets(err, merged)
+	return shown
 }

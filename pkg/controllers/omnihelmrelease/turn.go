@@ -113,6 +113,26 @@ func (r *reconciler) valuesAgain(ctx context.Context, from basis) (values.Values
 	return merged, err
 }
 
+// withValues calls a function with the values that something was decided from, for what was learned when its turn had
+// come. The time of that may be used up.
+func (r *reconciler) withValues(from basis, use func(values.Values)) error {
+	ctx, cancel := context.WithTimeout(context.Background(), questionTimeout)
+	defer cancel()
+
+	done, err := r.reading.Acquire(ctx, from.name.Namespace, 1)
+	if err != nil {
+		return err // the callers say what they needed them for
+	}
+	defer done()
+
+	merged, err := r.valuesAgain(ctx, from)
+	if err == nil {
+		use(merged)
+	}
+
+	return err
+}
+
 // fill reads what an action needs beside the decision.
 func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis, resolved *charts.Resolved) error {
 	release, err := r.releaseAgain(ctx, from)
