@@ -36,9 +36,8 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 	found, ok := r.drift.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (differences []drift.Difference, err error) {
 		err = recoverPanic(func() (err error) {
 			differences, err = engine.Drift(ctx, revision, ignores)
-			differences = shown(differences, values)
 
-			return r.redactAgain(err, from)
+			return errors.Join(r.redactAgain(err, from), r.showAgain(&differences, from))
 		})
 
 		return differences, err

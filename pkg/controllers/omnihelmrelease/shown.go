@@ -24,3 +24,16 @@ func shown(differences []drift.Difference, merged values.Values) []drift.Differe
 
 	return kept
 }
+
+// showAgain makes differences what messages may show, for a comparison that held no values while it waited for its turn.
+// Without values there are none to show.
+func (r *reconciler) showAgain(differences *[]drift.Difference, from basis) error {
+	if len(*differences) == 0 {
+		return nil
+	}
+
+	found := *differences
+	*differences = nil
+
+	return r.withValues(from, func(merged values.Values) { *differences = shown(found, merged) })
+}
