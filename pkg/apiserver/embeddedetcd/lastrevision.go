@@ -9,6 +9,8 @@ import (
 // lastRevision returns the last revision in the database of the directory; 0 if none can be read, since restores are
 // also for damaged databases. Restores take revisions from the clock; the clock may have been set back since an
 // earlier restore, so the clock alone is not enough.
+//
+// The last changes leave no trace if they were deletions and were compacted; etcd goes on from the compaction then.
 func lastRevision(dataDir string) (revision int64) {
 	defer func() {
 		if recover() != nil { // how bbolt says that a page is damaged
@@ -26,6 +28,12 @@ func lastRevision(dataDir string) (revision int64) {
 		if keys := tx.Bucket(schema.Key.Name()); keys != nil {
 			if last, _ := keys.Cursor().Last(); last != nil {
 				revision = mvcc.BytesToRev(last).Main
+			}
+		}
+
+		if meta := tx.Bucket(schema.Meta.Name()); meta != nil {
+			if compacted := meta.Get(schema.ScheduledCompactKeyName); compacted != nil {
+				revision = max(revision, mvcc.BytesToRev(compacted).Main)
 			}
 		}
 

@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
+	"google.golang.org/protobuf/proto"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
@@ -14,21 +19,33 @@ import (
 // refuseLostData keeps a server from starting empty if snapshots say that there were objects: after the loss of a
 // volume, or with a volume that is not mounted. The hub's garbage collector would remove the dependents of the
 // missing objects, and snapshots of the empty server would replace the good ones.
+//
+// It does so, too, if a server has started empty already, where the snapshots were not mounted.
 func refuseLostData(dataDir, snapshots string) error {
-	if snapshots == "" || hasContent(dataDir) {
+	begun := hasContent(dataDir)
+	if snapshots == "" || begun && hadObjects(dataDir) {
 		return nil
 	}
 
-	found, err := snapshot.InDirectory(snapshots)
-	if err != nil || len(found) == 0 {
-		return err // says it all
+	newest, info, err := newestSnapshot(snapshots)
+	what := "there is no data, but a snapshot of it"
+
+	if begun {
+		// A snapshot of this very data would be of a lower revision: the objects were deleted after it.
+		if info == nil || lastRevision(dataDir) >= info.Revision {
+			return nil
+		}
+
+		what = "the data was begun anew, without any object, but there is a snapshot of other data"
 	}
 
-	newest := found[len(found)-1].Path
+	if err != nil || newest == "" {
+		return err
+	}
 
 	content := "damaged, as it seems"
 
-	if info, err := snapshot.Inspect(newest); err == nil {
+	if info != nil {
 		objects := 0
 		for _, count := range info.Objects {
 			objects += count
@@ -46,8 +63,25 @@ func refuseLostData(dataDir, snapshots string) error {
 		command += " --replace" // what is left of it goes aside
 	}
 
-	return fmt.Errorf("there is no data, but a snapshot of it, %s, %s: is the right volume mounted? If the data is lost, restore it "+
-		"(%s), or move the snapshots away to start without any object", newest, content, command)
+	return fmt.Errorf("%s, %s, %s: is the right volume mounted? If the data is lost, restore it "+
+		"(%s), or move the snapshots away to start without any object", what, newest, content, command)
+}
+
+// newestSnapshot returns the newest snapshot in a directory, and what it contains; nothing of that if it is damaged.
+func newestSnapshot(snapshots string) (string, *snapshot.Info, error) {
+	found, err := snapshot.InDirectory(snapshots)
+	if err != nil || len(found) == 0 {
+		return "", nil, err // says it all
+	}
+
+	newest := found[len(found)-1].Path
+
+	info, err := snapshot.Inspect(newest)
+	if err != nil {
+		return newest, nil, nil //nolint:nilerr // the start needs no good one
+	}
+
+	return newest, info, nil
 }
 
 // hasContent reports whether there is a database or a log that etcd would go on with. Beside an empty directory, as it is
@@ -64,4 +98,38 @@ func hasContent(dataDir string) bool {
 	}
 
 	return info.Size() > 0
+}
+
+// hadObjects reports whether the database knows of an object, also of one that was deleted. What cannot be read may have some;
+// refuseUnusable says what is wrong with it.
+func hadObjects(dataDir string) (had bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil { // how bbolt says that a page is damaged
+			had = true
+		}
+	}()
+
+	db, err := bolt.Open(databasePath(dataDir), 0o400, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
+	if err != nil {
+		return true
+	}
+	defer db.Close()
+
+	_ = db.View(func(tx *bolt.Tx) error {
+		keys := tx.Bucket(schema.Key.Name())
+		if keys == nil {
+			return nil
+		}
+
+		cursor := keys.Cursor()
+		for revision, value := cursor.First(); revision != nil && !had; revision, value = cursor.Next() {
+			var change mvccpb.KeyValue
+			had = proto.Unmarshal(value, &change) != nil || snapshot.IsObject(change.Key)
+		}
+
+		return nil
+	})
+
+	return had
 }

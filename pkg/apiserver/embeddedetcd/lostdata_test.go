@@ -7,61 +7,77 @@ import (
 	"testing"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
+
+const anObject = "/omni-apiserver/omni.texashpc.com/omniclusters/default/one"
+
+// begin starts a server on a directory beside snapshots; want is in the error, if there is to be one.
+func begin(t *testing.T, dir, snapshots, want string) {
+	t.Helper()
+
+	server, err := embeddedetcd.Start(t.Context(), dir, embeddedetcd.Snapshots(snapshots))
+	if err == nil {
+		stop(t, server)
+	}
+
+	switch {
+	case want == "" && err != nil:
+		t.Error(err)
+	case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+}
+
+// use runs a server without snapshots on a directory.
+func use(t *testing.T, dir string, do func(*clientv3.Client)) {
+	t.Helper()
+
+	server := start(t, dir)
+	defer stop(t, server)
+
+	do(connect(t, server))
+}
+
+// saveBefore saves a snapshot of a directory, and stores an object after that.
+func saveBefore(t *testing.T, dir, path string) {
+	t.Helper()
+
+	use(t, dir, func(client *clientv3.Client) {
+		if _, err := snapshot.Save(t.Context(), client, path); err != nil {
+			t.Fatal(err)
+		}
+
+		put(t, client, anObject, "{}")
+	})
+}
 
 // TestLostData: a server does not start empty beside snapshots of objects.
 func TestLostData(t *testing.T) {
 	snapshots := filepath.Join(t.TempDir(), "snapshots")
 	first := t.TempDir()
 
-	begin := func(dir, want string) {
-		t.Helper()
-
-		server, err := embeddedetcd.Start(t.Context(), dir, embeddedetcd.Snapshots(snapshots))
-
-		switch {
-		case want == "" && err != nil:
-			t.Error(err)
-		case want == "":
-			stop(t, server)
-		case err == nil || !strings.Contains(err.Error(), want):
-			t.Errorf("got %v, want %q in it", err, want)
-		}
-	}
-
-	begin(first, "") // nothing is there yet
+	begin(t, first, snapshots, "") // nothing is there yet
 
 	if err := os.Mkdir(snapshots, 0o700); err != nil {
 		t.Fatal(err)
 	}
 
-	save := func(name string) string {
-		t.Helper()
+	saveBefore(t, first, filepath.Join(snapshots, "omni-20261121T000000Z.db"))
+	begin(t, t.TempDir(), snapshots, "") // the snapshot has no objects
 
-		server := start(t, first)
-		defer stop(t, server)
+	newest := filepath.Join(snapshots, "omni-20261121T120000Z.db")
+	saveBefore(t, first, newest)
 
-		client := connect(t, server)
-		path := filepath.Join(snapshots, name)
-
-		if _, err := snapshot.Save(t.Context(), client, path); err != nil {
-			t.Fatal(err)
-		}
-
-		put(t, client, "/omni-apiserver/omni.texashpc.com/omniclusters/default/one", "{}")
-
-		return path
-	}
-
-	save("omni-20261121T000000Z.db")
-	begin(t.TempDir(), "") // the snapshot has no objects
-
-	newest := save("omni-20261121T120000Z.db")
 	lost := t.TempDir()
-	begin(lost, "no data, but a snapshot of it, "+newest+", with 1 objects: is the right volume mounted?")
-	begin(first, "")
+	begin(t, lost, snapshots, "no data, but a snapshot of it, "+newest+", with 1 objects: is the right volume mounted?")
+	begin(t, first, snapshots, "")
+
+	restore(t, lost, newest, false, time.Now())
+	begin(t, lost, snapshots, "")
 
 	// What is left of lost data, and of a very first start that was killed, is no data.
 	emptied := t.TempDir()
@@ -70,17 +86,48 @@ func TestLostData(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		begin(emptied, "no data, but a snapshot of it")
+		begin(t, emptied, snapshots, "no data, but a snapshot of it")
 	}
 
 	write(t, filepath.Join(emptied, "member", "snap", "db"), nil)
-	begin(emptied, "--etcd-data-dir="+emptied+" --replace), or move the snapshots away")
+	begin(t, emptied, snapshots, "--etcd-data-dir="+emptied+" --replace), or move the snapshots away")
 	restore(t, emptied, newest, true, time.Now())
-	begin(emptied, "")
-
-	restore(t, lost, newest, false, time.Now())
-	begin(lost, "")
+	begin(t, emptied, snapshots, "")
 
 	write(t, newest, []byte("damaged"))
-	begin(t.TempDir(), "damaged, as it seems")
+	begin(t, t.TempDir(), snapshots, "damaged, as it seems")
+}
+
+// TestDataBegunAnew: a server that started empty while the snapshots were not mounted does not go on beside them.
+func TestDataBegunAnew(t *testing.T) {
+	snapshots, first, anew := t.TempDir(), t.TempDir(), t.TempDir()
+	path := filepath.Join(snapshots, "omni-20261121T000000Z.db")
+
+	use(t, first, func(client *clientv3.Client) { put(t, client, anObject, "{}") })
+	saveBefore(t, first, path)
+	use(t, anew, func(*clientv3.Client) {})
+
+	begin(t, anew, snapshots, "the data was begun anew, without any object, but there is a snapshot of other data, "+path+", with 1 objects: is the right volume mounted?")
+
+	// This is the data of the snapshot: the last object was deleted since, and only the compaction tells of it.
+	use(t, first, func(client *clientv3.Client) {
+		gone, err := client.Delete(t.Context(), anObject)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if _, err := client.Compact(t.Context(), gone.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
+			t.Fatal(err)
+		}
+	})
+	begin(t, first, snapshots, "")
+
+	// Somebody works with the new data.
+	use(t, anew, func(client *clientv3.Client) { put(t, client, anObject, "{}") })
+	begin(t, anew, snapshots, "")
+
+	unused := t.TempDir()
+	use(t, unused, func(*clientv3.Client) {})
+	write(t, path, []byte("damaged"))
+	begin(t, unused, snapshots, "")
 }
