@@ -37,8 +37,8 @@ func eachBlock(value reflect.Value, visit func(v1alpha1.FreeForm)) {
 			eachBlock(value.Index(i), visit)
 		}
 	case reflect.Struct:
-		if value.Type() == reflect.TypeFor[v1alpha1.FreeForm]() {
-			visit(value.Interface().(v1alpha1.FreeForm))
+		if block, isBlock := reflect.TypeAssert[v1alpha1.FreeForm](value); isBlock {
+			visit(block)
 
 			return
 		}
