@@ -156,6 +156,10 @@ func (c *Client) rollBack(soft context.Context, s *attempt, request Request) err
 		return err
 	}
 
+	if err := c.spareOthers(s, request, record, last); err != nil {
+		return err
+	}
+
 	rollback := action.NewRollback(s.config)
 	rollback.Version = request.Decision.Revision
 	rollback.MaxHistory = request.Settings.MaxHistory

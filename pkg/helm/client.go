@@ -98,6 +98,7 @@ type attempt struct {
 	last    *lastError
 	values  *redactor
 	records *recordRoom // may be nil
+	guard   *kubeclient.Guard
 
 	// room is what the action has of the room for charts, in bytes, and release gives it back.
 	room    int64
@@ -129,6 +130,11 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
+	guard := &kubeclient.Guard{Release: c.release()}
+	if err := guard.Watch(config); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+
 	kept, err := records.New(ctx, config, c.target.Namespace, room.admit)
 	if err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
@@ -138,7 +144,9 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 	storage.redact = redactor.redact
 	config.Releases.Driver = storage
 
-	return &attempt{config: config, storage: storage, last: last, values: redactor, records: room, release: func() {}}, nil
+	return &attempt{
+		config: config, storage: storage, last: last, values: redactor, records: room, guard: guard, release: func() {},
+	}, nil
 }
 
 // Details is what the record of a revision says about its chart.

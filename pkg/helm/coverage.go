@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sort"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
@@ -147,12 +148,16 @@ func (c *Client) joined(manifest, older string) (string, error) {
 	return manifest, nil
 }
 
-// objectsOf are the objects of a stored manifest.
+// objectsOf are the objects of a stored manifest, in its order.
 func objectsOf(stored string) ([]*unstructured.Unstructured, error) {
 	var objects []*unstructured.Unstructured
 
 	documents := releaseutil.SplitManifests(stored)
-	for _, name := range slices.Sorted(maps.Keys(documents)) {
+
+	names := slices.Collect(maps.Keys(documents))
+	sort.Sort(releaseutil.BySplitManifestsOrder(names))
+
+	for _, name := range names {
 		some, err := manifest.Objects([]byte(documents[name]))
 		if err != nil {
 			return nil, err

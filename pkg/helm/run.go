@@ -168,6 +168,7 @@ func (c *Client) attempt(ctx, hard context.Context, request Request, room *recor
 		return nil, err
 	}
 
+	s.guard.TakeOwnership = request.Settings.TakeOwnership
 	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
 	s.storage.owner, s.storage.hub, s.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
 	if request.Observed != nil {

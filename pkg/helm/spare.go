@@ -12,7 +12,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 )
 
 // fate is what becomes of an object that a new revision does not name any more.
@@ -37,7 +36,7 @@ func (c *Client) spare(s *attempt, request Request, replaced *releasev1.Release)
 
 	began := observed.attemptsBegan(replaced.Version)
 
-	return kubeclient.Choose(s.config, func(due kube.ResourceList) (kube.ResourceList, error) {
+	s.guard.Choose = func(due kube.ResourceList) (kube.ResourceList, error) {
 		sorted := map[fate]kube.ResourceList{}
 
 		for _, info := range due {
@@ -54,7 +53,9 @@ func (c *Client) spare(s *attempt, request Request, replaced *releasev1.Release)
 		tellKept(s, request, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[fateAdopted])
 
 		return sorted[fateRemoved], nil
-	})
+	}
+
+	return nil
 }
 
 // fateOf looks at the live object. What was there before the attempts began that were never in effect was not made by
@@ -65,13 +66,15 @@ func (c *Client) fateOf(info *resource.Info, began time.Time) (fate, error) {
 	}
 
 	live, err := drift.Get(info)
-
-	switch {
-	case apierrors.IsNotFound(err):
+	if apierrors.IsNotFound(err) {
 		return fateRemoved, nil
-	case err != nil:
+	}
+
+	if err != nil {
 		return fateRemoved, err
-	case !c.release().Owns(live):
+	}
+
+	if ours, _ := c.release().Whose(live); !ours {
 		return fateForeign, nil
 	}
 

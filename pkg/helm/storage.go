@@ -32,6 +32,9 @@ import (
 // A revision that was uninstalled with its history stays uninstalled. Helm calls it superseded when the release is
 // installed again, and the rollback of that install would bring back what somebody has removed.
 //
+// A rollback records a manifest without the objects that others have by now. Nothing that comes after it takes them for
+// the release's, and going back to the same content by hand is a new revision, which says that they are in the way.
+//
 // The first record that an action makes is told of: from then on, what the
 // action does has to be ended in order.
 //
@@ -60,6 +63,8 @@ type resumable struct {
 	// rollback leaves revisions failed that have failed. Helm calls one superseded when
 	// a rollback from it fails, too: the next rollback would go to it.
 	rollback bool
+	// reduced is the manifest of the revision that a rollback makes; nil if it is that of the revision it goes back to.
+	reduced *string
 	// prerendered is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
 	prerendered, original *chart.Chart
 	// list tells which revisions there are.
@@ -196,6 +201,11 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 	}
 
 	r.sign(record)
+
+	if r.reduced != nil {
+		delete(record.Labels, labelContent)
+		record.Manifest = *r.reduced
+	}
 
 	if again {
 		err := r.Update(name, made)

@@ -14,7 +14,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 )
 
 func (c *Client) uninstall(soft context.Context, s *attempt, request Request) error {
@@ -31,10 +30,9 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 		return err
 	}
 
-	left := &kubeclient.Deletions{}
 	// Objects that are left need a record that knows them.
 	s.storage.keep = onceFine(func() error {
-		err := cmp.Or(left.Failure(), soft.Err())
+		err := cmp.Or(s.guard.Undeleted(), soft.Err())
 		if err == nil {
 			err = c.allGone(s, record.Manifest)
 		}
@@ -45,10 +43,6 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 
 		return nil
 	})
-
-	if err := left.Watch(s.config); err != nil {
-		return err
-	}
 
 	uninstall := action.NewUninstall(s.config)
 	uninstall.DisableHooks = request.Settings.DisableHooks
@@ -111,12 +105,15 @@ func (c *Client) allGone(s *attempt, manifest string) error {
 		}
 
 		live, err := drift.Get(info)
+		if apierrors.IsNotFound(err) {
+			continue
+		}
 
-		switch {
-		case apierrors.IsNotFound(err):
-		case err != nil:
+		if err != nil {
 			return fmt.Errorf("whether %s is gone cannot be told: %w", drift.Identify(info), err)
-		case c.release().Owns(live):
+		}
+
+		if ours, _ := c.release().Whose(live); ours {
 			return fmt.Errorf("%s is still there", drift.Identify(info))
 		}
 	}

@@ -34,17 +34,18 @@ type Release struct {
 	FieldManager string
 }
 
-// owner is the other release, as namespace/name, whose marks a live object bears; empty if none does. What bears no
-// marks, or half of ours, is nobody else's: somebody removed them, or made the object again.
-func (r Release) owner(live map[string]any) string {
-	annotations := (&unstructured.Unstructured{Object: live}).GetAnnotations()
+// Whose tells whose a live object is, by Helm's marks on it: this release's, another's, which is named as namespace/name, or
+// nobody's. What bears no marks, or half of ours, is nobody's: somebody removed them, or made the object again.
+func (r Release) Whose(live map[string]any) (ours bool, other string) {
+	object := unstructured.Unstructured{Object: live}
+	annotations := object.GetAnnotations()
 	name, namespace := annotations[releaseAnnotation], annotations[namespaceAnnotation]
 
-	if (name == "" || name == r.Name) && (namespace == "" || namespace == r.Namespace) {
-		return ""
+	if name != "" && name != r.Name || namespace != "" && namespace != r.Namespace {
+		return false, cmp.Or(namespace, r.Namespace) + "/" + cmp.Or(name, r.Name)
 	}
 
-	return cmp.Or(namespace, r.Namespace) + "/" + cmp.Or(name, r.Name)
+	return name != "" && namespace != "" && object.GetLabels()[managedByLabel] == managedByHelm, ""
 }
 
 // Compare tells how an object of the stored manifest differs from what the cluster has: by a server-side dry run, whose
@@ -76,8 +77,8 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 		return nil, err
 	}
 
-	if owner := r.owner(live); owner != "" {
-		return &Difference{Object: object, Owner: owner}, nil
+	if _, other := r.Whose(live); other != "" {
+		return &Difference{Object: object, Owner: other}, nil
 	}
 
 	for _, pointer := range ignored {
@@ -176,13 +177,4 @@ func asMap(object any) (map[string]any, error) {
 	}
 
 	return typed.Object, nil
-}
-
-// Owns reports whether a live object bears the marks of the release.
-func (r Release) Owns(live map[string]any) bool {
-	object := unstructured.Unstructured{Object: live}
-	annotations := object.GetAnnotations()
-
-	return object.GetLabels()[managedByLabel] == managedByHelm &&
-		annotations[releaseAnnotation] == r.Name && annotations[namespaceAnnotation] == r.Namespace
 }

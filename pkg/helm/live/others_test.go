@@ -21,6 +21,10 @@ func (r *release) giveAway(name, another string) {
 	r.t.Helper()
 
 	taken := r.configMap(name)
+	if taken.Annotations == nil {
+		taken.Annotations = map[string]string{}
+	}
+
 	taken.Annotations["meta.helm.sh/release-name"] = another
 	taken.Data = map[string]string{"of": another}
 
@@ -112,6 +116,57 @@ func TestAnUpgradeLeavesWhatIsNotItsOwn(t *testing.T) {
 
 	if !r.has("moved") || r.has("dropped") || !r.has("one") {
 		t.Errorf("there are moved %v, dropped %v, one %v", r.has("moved"), r.has("dropped"), r.has("one"))
+	}
+}
+
+// Nor is one written that another release has by now.
+func TestAnUpgradeDoesNotTakeWhatAnotherReleaseHas(t *testing.T) {
+	r := newRelease(t)
+	r.want(helm.ActionInstall, chartOf("1.0.0", configMap("moved")+"data: {of: demo}\n"), "")
+	r.giveAway("moved", "another")
+
+	next := chartOf("2.0.0", configMap("moved")+"data: {of: demo}\n"+configMap("one"))
+	r.wantError(helm.ActionUpgrade, next, "", helm.ReasonFailed, "ConfigMap "+r.namespace+"/moved belongs to Helm release "+r.namespace+"/another")
+
+	if got := r.configMap("moved").Data["of"]; got != "another" || r.has("one") {
+		t.Errorf("the object of the other release says %q; one is there %v", got, r.has("one"))
+	}
+
+	r.settings.TakeOwnership = true
+	r.want(helm.ActionUpgrade, next, "")
+
+	if got := r.configMap("moved").Data["of"]; got != "demo" {
+		t.Errorf("the object that was taken over says %q", got)
+	}
+}
+
+// What a failed upgrade has dropped, and somebody made since, is not written over by the rollback.
+func TestARollbackDoesNotTakeWhatOthersMade(t *testing.T) {
+	r := newRelease(t)
+	r.wanted.RollBack = true
+	r.want(helm.ActionInstall, chartOf("1.0.0", configMap("dropped")+"data: {of: demo}\n"+configMap("moved")+"data: {of: demo}\n"+configMap("one")), "")
+
+	next := chartOf("2.0.0", configMap("one")+notValid)
+	r.wantError(helm.ActionUpgrade, next, "", helm.ReasonFailed, "Not-Valid")
+
+	for _, name := range []string{"dropped", "moved"} { // as an upgrade that waits has done it
+		if err := cluster.Client().CoreV1().ConfigMaps(r.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+
+		r.make(name)
+	}
+
+	r.giveAway("moved", "another")
+	r.want(helm.ActionRollback, next, "")
+	r.wantKept("ConfigMap "+r.namespace+"/dropped", "ConfigMap "+r.namespace+"/moved", "not written")
+
+	if _, err := r.client.Correct(t.Context(), 3, nil); err != nil {
+		t.Error(err)
+	}
+
+	if dropped, moved := r.configMap("dropped").Data["of"], r.configMap("moved").Data["of"]; dropped != "" || moved != "another" {
+		t.Errorf("dropped is of %q, moved of %q", dropped, moved)
 	}
 }
 

@@ -11,9 +11,10 @@ import (
 // Helm looks into the result of an update that failed. What may be removed is asked before anything is sent.
 func TestAnUpdateWithoutAChoice(t *testing.T) {
 	unknown := errors.New("whose it is cannot be told")
+	guard := &Guard{Choose: func(kube.ResourceList) (kube.ResourceList, error) { return nil, unknown }}
 
 	config := &action.Configuration{KubeClient: &kube.Client{}}
-	if err := Choose(config, func(kube.ResourceList) (kube.ResourceList, error) { return nil, unknown }); err != nil {
+	if err := guard.Watch(config); err != nil {
 		t.Fatal(err)
 	}
 
@@ -26,7 +27,7 @@ func TestAnUpdateWithoutAChoice(t *testing.T) {
 		t.Error("the client has lost its options")
 	}
 
-	if err := Choose(&action.Configuration{}, nil); err == nil {
+	if err := guard.Watch(&action.Configuration{}); err == nil {
 		t.Error("no client is not told of")
 	}
 }

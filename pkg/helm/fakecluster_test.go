@@ -1,0 +1,245 @@
+package helm
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
+)
+
+// fakeCluster answers as an API server with a few kinds does, as far as Helm asks. Every object that is made is a second
+// younger than the one before. An apply replaces what it names and keeps the rest.
+type fakeCluster struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	now     time.Time
+	objects map[string]*unstructured.Unstructured // by path
+	asked   []string
+	// before is called with each request before it is answered, without the lock.
+	before func(request *http.Request)
+}
+
+func newFakeCluster(t *testing.T) *fakeCluster {
+	t.Helper()
+
+	f := &fakeCluster{
+		now: time.Now().Add(-time.Hour).Truncate(time.Second), objects: map[string]*unstructured.Unstructured{},
+		before: func(*http.Request) {},
+	}
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.before(r)
+
+		if r.URL.Query().Get("watch") != "" && r.URL.Query().Get("sendInitialEvents") == "" {
+			w.(http.Flusher).Flush()
+			<-r.Context().Done() // nothing is told
+
+			return
+		}
+
+		f.mu.Lock()
+		defer f.mu.Unlock()
+
+		f.asked = append(f.asked, r.Method+" "+r.URL.Path)
+		code, answer := f.answer(r)
+
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(func() {
+		f.Server.CloseClientConnections()
+		f.Server.Close()
+	})
+
+	return f
+}
+
+func (f *fakeCluster) config() *rest.Config {
+	return &rest.Config{Host: f.URL, ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON}}
+}
+
+// put makes an object, or writes over it.
+func (f *fakeCluster) put(path string, object map[string]any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	f.store(path, &unstructured.Unstructured{Object: object})
+}
+
+// get is an object, or nil.
+func (f *fakeCluster) get(path string) *unstructured.Unstructured {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	return f.objects[path]
+}
+
+func (f *fakeCluster) remove(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+
+	delete(f.objects, path)
+}
+
+func (f *fakeCluster) store(path string, object *unstructured.Unstructured) {
+	f.now = f.now.Add(time.Second)
+	object.SetName(path[strings.LastIndex(path, "/")+1:])
+
+	if old := f.objects[path]; old != nil {
+		object.SetUID(old.GetUID())
+		object.SetCreationTimestamp(old.GetCreationTimestamp())
+	} else {
+		object.SetUID(types.UID("uid-" + strconv.FormatInt(f.now.Unix(), 10)))
+		object.SetCreationTimestamp(metav1.NewTime(f.now))
+	}
+
+	object.SetResourceVersion(strconv.FormatInt(f.now.Unix(), 10))
+	f.objects[path] = object
+}
+
+// answer is called with the lock.
+func (f *fakeCluster) answer(r *http.Request) (int, any) {
+	switch r.URL.Path {
+	case "/version":
+		return http.StatusOK, map[string]any{"gitVersion": "v1.34.0", "major": "1", "minor": "34"}
+	case "/api":
+		return http.StatusOK, map[string]any{"kind": "APIVersions", "versions": []string{"v1"}}
+	case "/apis":
+		return http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{}}
+	case "/api/v1":
+		return http.StatusOK, kinds()
+	}
+
+	segments := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
+	if r.Method == http.MethodGet && len(segments) == 3 {
+		return f.list(r)
+	}
+
+	sent := &unstructured.Unstructured{}
+	if r.Body != nil && r.Method != http.MethodGet && r.Method != http.MethodDelete {
+		if err := json.NewDecoder(r.Body).Decode(&sent.Object); err != nil {
+			return status(http.StatusBadRequest, "BadRequest", err.Error())
+		}
+	}
+
+	path := r.URL.Path
+	if r.Method == http.MethodPost {
+		path += "/" + sent.GetName()
+	}
+
+	return f.answerOne(r.Method, path, sent)
+}
+
+func (f *fakeCluster) answerOne(method, path string, sent *unstructured.Unstructured) (int, any) {
+	found := f.objects[path]
+	name := path[strings.LastIndex(path, "/")+1:]
+
+	switch {
+	case found == nil && (method == http.MethodGet || method == http.MethodPut || method == http.MethodDelete):
+		return status(http.StatusNotFound, "NotFound", path+" not found")
+	case method == http.MethodGet:
+		return http.StatusOK, found.Object
+	case method == http.MethodDelete:
+		delete(f.objects, path)
+
+		return http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}
+	case method == http.MethodPost && found != nil:
+		return status(http.StatusConflict, "AlreadyExists", path+" already exists")
+	case len(validation.IsDNS1123Subdomain(name)) > 0:
+		return status(http.StatusUnprocessableEntity, "Invalid", fmt.Sprintf("the name %q is invalid", name))
+	case method == http.MethodPatch && found != nil:
+		sent = afterApply(found, sent)
+	}
+
+	f.store(path, sent)
+
+	return http.StatusOK, sent.Object
+}
+
+// afterApply is an object after an apply.
+func afterApply(found, sent *unstructured.Unstructured) *unstructured.Unstructured {
+	merged := found.DeepCopy()
+	maps.Copy(merged.Object, map[string]any{"data": sent.Object["data"]})
+
+	for _, set := range []struct {
+		from, to map[string]string
+		write    func(map[string]string)
+	}{
+		{sent.GetLabels(), found.GetLabels(), merged.SetLabels},
+		{sent.GetAnnotations(), found.GetAnnotations(), merged.SetAnnotations},
+	} {
+		all := maps.Clone(set.to)
+		if all == nil {
+			all = map[string]string{}
+		}
+
+		maps.Copy(all, set.from)
+		set.write(all)
+	}
+
+	return merged
+}
+
+// list answers with objects, or with their metadata.
+func (f *fakeCluster) list(r *http.Request) (int, any) {
+	if r.URL.Query().Get("sendInitialEvents") != "" {
+		return status(http.StatusUnprocessableEntity, "Invalid", "lists are no watches here")
+	}
+
+	selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+	if err != nil {
+		return status(http.StatusBadRequest, "BadRequest", err.Error())
+	}
+
+	items := []any{}
+
+	for _, path := range slices.Sorted(maps.Keys(f.objects)) {
+		if object := f.objects[path]; strings.HasPrefix(path, r.URL.Path+"/") && selector.Matches(labels.Set(object.GetLabels())) {
+			if !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+				items = append(items, object.Object)
+
+				continue
+			}
+
+			items = append(items, map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]})
+		}
+	}
+
+	kind, version := "List", "v1"
+	if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
+	}
+
+	return http.StatusOK, map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{"resourceVersion": "1"}, "items": items}
+}
+
+func kinds() any {
+	known := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1"}
+	for name, kind := range map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "namespaces": "Namespace"} {
+		known.APIResources = append(known.APIResources, metav1.APIResource{
+			Name: name, Kind: kind, Namespaced: kind != "Namespace", Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
+		})
+	}
+
+	return known
+}
+
+func status(code int, reason, message string) (int, any) {
+	return code, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason, "message": message, "code": code}
+}

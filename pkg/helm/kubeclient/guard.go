@@ -1,0 +1,130 @@
+package kubeclient
+
+import (
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+)
+
+// Guard stands between one action of Helm and the workload cluster. Helm asks whose an object is when it makes it for the
+// first time; later it writes whatever its manifests name, and removes what they do not name any more.
+type Guard struct {
+	// Release is the one that the action is about.
+	Release drift.Release
+	// TakeOwnership lets the action write over objects of others.
+	TakeOwnership bool
+	// Choose is asked before an update removes objects: due are those that the former manifest of the release names and the
+	// new one does not, and only what it returns is removed. Its error ends the update before that changes anything. Nil
+	// removes all of them. What an uninstall removes is not asked about.
+	Choose func(due kube.ResourceList) (kube.ResourceList, error)
+
+	deletions deletions
+}
+
+// Watch makes a guard look at what an action does. The error is that of a configuration without the client that Helm makes.
+func (g *Guard) Watch(config *action.Configuration) error {
+	client, err := clientOf(config)
+	if err != nil {
+		return err
+	}
+
+	config.KubeClient = &guardedClient{Client: client, guard: g}
+
+	return nil
+}
+
+// clientOf returns the client that Helm made for a configuration. It fails if there is another one.
+func clientOf(config *action.Configuration) (*kube.Client, error) {
+	client, ok := config.KubeClient.(*kube.Client)
+	if !ok {
+		return nil, fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
+	}
+
+	return client, nil
+}
+
+// Others are those objects that an update must not write: another release has them by now, or somebody made them who
+// leaves no marks. What the originals name is the release's own, also if its marks were removed. With TakeOwnership there
+// are none. The error is that of the cluster.
+func (g *Guard) Others(originals, targets kube.ResourceList) (kube.ResourceList, error) {
+	var others kube.ResourceList
+
+	for _, info := range targets {
+		objection, err := g.objection(info, originals.Contains(info))
+		if err != nil {
+			return nil, err
+		}
+
+		if objection != "" {
+			others.Append(info)
+		}
+	}
+
+	return others, nil
+}
+
+// objection says why an object must not be written; empty if it may. Known says that the former manifest names it.
+func (g *Guard) objection(info *resource.Info, known bool) (string, error) {
+	if g.TakeOwnership || info.Name == "" { // a generated name has no counterpart
+		return "", nil
+	}
+
+	live, err := drift.Get(info)
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+
+	if err != nil {
+		return "", fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
+	}
+
+	ours, other := g.Release.Whose(live)
+
+	switch {
+	case other != "":
+		return fmt.Sprintf("%s belongs to Helm release %s: take it out of one of the two charts, or set takeOwnership", drift.Identify(info), other), nil
+	case !ours && !known:
+		return fmt.Sprintf("%s exists and bears no marks of a release: delete it, or set takeOwnership", drift.Identify(info)), nil
+	default:
+		return "", nil
+	}
+}
+
+// guardedClient is Helm's client, with a guard.
+type guardedClient struct {
+	*kube.Client
+
+	guard *Guard
+}
+
+// Update implements kube.Interface. An object that stays in the manifest keeps its original, which Helm needs for a
+// three-way merge.
+func (c *guardedClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	for _, info := range targets {
+		objection, err := c.guard.objection(info, originals.Contains(info))
+		if err == nil && objection != "" {
+			err = errors.New(objection)
+		}
+
+		if err != nil {
+			return &kube.Result{}, fmt.Errorf("no object was changed, because %w", err) // Helm looks into the result
+		}
+	}
+
+	if c.guard.Choose != nil {
+		removed, err := c.guard.Choose(originals.Difference(targets))
+		if err != nil {
+			return &kube.Result{}, err
+		}
+
+		originals = append(originals.Intersect(targets), removed...)
+	}
+
+	return c.Client.Update(originals, targets, options...)
+}

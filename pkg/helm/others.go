@@ -1,0 +1,91 @@
+package helm
+
+import (
+	"fmt"
+	"strings"
+
+	"helm.sh/helm/v4/pkg/kube"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+)
+
+// spareOthers makes a rollback leave objects that others have by now: Helm's asks nobody, and writes over what another
+// release or a user has made since a failed revision dropped it. A rollback is there to repair, so it goes on without
+// them, and the revision that it makes does not name them.
+func (c *Client) spareOthers(s *attempt, request Request, target, failed *releasev1.Release) error {
+	targets, err := build(s, target.Manifest)
+	if err != nil {
+		return err
+	}
+
+	originals, err := build(s, failed.Manifest)
+	if err != nil {
+		return err
+	}
+
+	s.values.add(failed.Config) // errors name objects
+
+	others, err := s.guard.Others(originals, targets)
+	if err != nil {
+		return fmt.Errorf("no object was changed, because %w", err)
+	}
+
+	if len(others) == 0 {
+		return nil
+	}
+
+	reduced, err := c.without(target.Manifest, others)
+	if err != nil {
+		return err
+	}
+
+	s.storage.reduced = &reduced
+	tellKept(s, request, "not written by the rollback, and not part of the release any more, because others have them by now: ", others)
+
+	return nil
+}
+
+// build finds the objects of a stored manifest in the cluster's kinds.
+func build(s *attempt, stored string) (kube.ResourceList, error) {
+	objects, err := s.config.KubeClient.Build(strings.NewReader(stored), false)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest of the release: %w", err)
+	}
+
+	return objects, nil
+}
+
+// without is a manifest without some of its objects.
+func (c *Client) without(stored string, left kube.ResourceList) (string, error) {
+	gone := map[drift.Object]bool{}
+
+	for _, info := range left {
+		if object, ok := info.Object.(*unstructured.Unstructured); ok {
+			gone[c.named(object)] = true
+		}
+	}
+
+	objects, err := objectsOf(stored)
+	if err != nil {
+		return "", err
+	}
+
+	var reduced strings.Builder
+
+	for _, object := range objects {
+		if gone[c.named(object)] {
+			continue
+		}
+
+		text, err := object.MarshalJSON()
+		if err != nil {
+			return "", err
+		}
+
+		reduced.WriteString("---\n" + string(text))
+	}
+
+	return reduced.String(), nil
+}
