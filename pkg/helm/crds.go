@@ -10,8 +10,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/metadata"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
@@ -19,70 +21,45 @@ import (
 // crdWait is how long Helm waits until new CRDs are in use.
 const crdWait = time.Minute
 
-// missingCRDs are those of a chart that the cluster does not have. Helm 4 would
-// apply the others over the existing ones, which may be newer and belong to somebody
-// else; Helm 3 left them alone, and so do we.
-func (c *Client) missingCRDs(ctx context.Context, files []render.CRD) ([]render.CRD, error) {
-	client, err := c.metadata(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	crds := client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	exists := func(name string) (bool, error) {
-		_, err := crds.Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) {
-			return false, nil
-		}
-
-		if err != nil {
-			return false, fmt.Errorf("look for the CRD %s (set skipCRDs if somebody else brings it): %w", name, err)
-		}
-
-		return true, nil
-	}
-
-	var missing []render.CRD
-
-	for i := range files {
-		file, err := manifest.WithoutCRDs(&files[i], exists)
-		if err != nil {
-			return nil, err
-		}
-
-		if file != nil {
-			missing = append(missing, *file)
-		}
-	}
-
-	return missing, nil
-}
-
-// installCRDs installs the CRDs of a chart that the cluster does not have, as Helm
-// does it before an install.
+// installCRDs makes what the cluster does not have of a chart's crds folder, before an install, and waits until it is in
+// use. Helm 4 would apply all of it, over objects that may be newer and belong to somebody else, and of whatever kind they
+// are; Helm 3 left what exists alone, and so do we.
 func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []render.CRD) error {
 	if _, name, err := manifest.Check(soft, crdTexts(files)); err != nil {
 		return outOfBounds("the CRDs in "+name, err)
 	}
 
-	missing, err := c.missingCRDs(hard, files)
+	client, err := c.metadata(hard)
 	if err != nil {
 		return err
 	}
 
 	var made kube.ResourceList
 
-	for _, crd := range missing {
-		objects, err := s.config.KubeClient.Build(bytes.NewReader(crd.Data), false)
+	for _, file := range files {
+		objects, err := s.config.KubeClient.Build(bytes.NewReader(file.Data), false)
 		if err != nil {
-			return fmt.Errorf("read the CRDs in %s: %w", crd.Name, err)
+			return fmt.Errorf("read the CRDs in %s: %w", file.Name, err)
 		}
 
-		if _, err := s.config.KubeClient.Create(objects, kube.ClientCreateOptionServerSideApply(true, true)); err != nil {
-			return fmt.Errorf("install the CRDs in %s: %w", crd.Name, err)
-		}
+		for _, info := range objects {
+			there, err := exists(hard, client, info)
+			if err != nil {
+				return fmt.Errorf("look for %s of %s (set skipCRDs if somebody else brings it): %w", drift.Identify(info), file.Name, err)
+			}
 
-		made = append(made, objects...)
+			if there {
+				continue
+			}
+
+			if there, err = create(info); err != nil {
+				return fmt.Errorf("install %s of %s: %w", drift.Identify(info), file.Name, err)
+			}
+
+			if !there {
+				made = append(made, info)
+			}
+		}
 	}
 
 	if len(made) == 0 {
@@ -90,6 +67,31 @@ func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []ren
 	}
 
 	return awaitCRDs(soft, s, made)
+}
+
+// exists reports whether the cluster has an object. Of a CRD, metadata is a small part.
+func exists(ctx context.Context, client metadata.Interface, info *resource.Info) (bool, error) {
+	_, err := client.Resource(info.Mapping.Resource).Namespace(info.Namespace).Get(ctx, info.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+
+	return err == nil, err
+}
+
+// create makes an object and reports whether somebody was quicker. An apply would write over theirs.
+func create(info *resource.Info) (there bool, err error) {
+	made, err := resource.NewHelper(info.Client, info.Mapping).WithFieldManager(FieldManager).
+		WithFieldValidation(string(kube.FieldValidationDirectiveStrict)).Create(info.Namespace, true, info.Object)
+	if apierrors.IsAlreadyExists(err) {
+		return true, nil
+	}
+
+	if err != nil {
+		return false, err
+	}
+
+	return false, info.Refresh(made, true)
 }
 
 // crdTexts is the text of each file.

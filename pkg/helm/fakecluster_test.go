@@ -30,7 +30,8 @@ type fakeCluster struct {
 	mu      sync.Mutex
 	now     time.Time
 	objects map[string]*unstructured.Unstructured // by path
-	asked   []string
+	// hidden is the path of what may not be read.
+	hidden string
 	// before is called with each request before it is answered, without the lock.
 	before func(request *http.Request)
 }
@@ -55,8 +56,10 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 
-		f.asked = append(f.asked, r.Method+" "+r.URL.Path)
 		code, answer := f.answer(r)
+		if object, ok := answer.(map[string]any); ok && object["metadata"] != nil && object["items"] == nil && onlyMetadata(r) {
+			answer = metadataOf(object)
+		}
 
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(code)
@@ -151,6 +154,8 @@ func (f *fakeCluster) answerOne(method, path string, sent *unstructured.Unstruct
 	name := path[strings.LastIndex(path, "/")+1:]
 
 	switch {
+	case method == http.MethodGet && path == f.hidden:
+		return status(http.StatusForbidden, "Forbidden", path+" may not be read")
 	case found == nil && (method == http.MethodGet || method == http.MethodPut || method == http.MethodDelete):
 		return status(http.StatusNotFound, "NotFound", path+" not found")
 	case method == http.MethodGet:
@@ -211,22 +216,28 @@ func (f *fakeCluster) list(r *http.Request) (int, any) {
 
 	for _, path := range slices.Sorted(maps.Keys(f.objects)) {
 		if object := f.objects[path]; strings.HasPrefix(path, r.URL.Path+"/") && selector.Matches(labels.Set(object.GetLabels())) {
-			if !strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+			if onlyMetadata(r) {
+				items = append(items, metadataOf(object.Object))
+			} else {
 				items = append(items, object.Object)
-
-				continue
 			}
-
-			items = append(items, map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object.Object["metadata"]})
 		}
 	}
 
 	kind, version := "List", "v1"
-	if strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
+	if onlyMetadata(r) {
 		kind, version = "PartialObjectMetadataList", "meta.k8s.io/v1"
 	}
 
 	return http.StatusOK, map[string]any{"kind": kind, "apiVersion": version, "metadata": map[string]any{"resourceVersion": "1"}, "items": items}
+}
+
+func onlyMetadata(r *http.Request) bool {
+	return strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata")
+}
+
+func metadataOf(object map[string]any) map[string]any {
+	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]}
 }
 
 func kinds() any {

@@ -112,6 +112,22 @@ func TestCRDsInOneFile(t *testing.T) {
 	}
 }
 
+// The folder may hold objects of any kind.
+func TestOtherObjectsBesideCRDs(t *testing.T) {
+	r := newRelease(t)
+
+	if err := cluster.CreateNamespace(t.Context(), r.namespace); err != nil {
+		t.Fatal(err)
+	}
+
+	r.make("theirs")
+	r.want(helm.ActionInstall, custom("Beside", "1.0.0", crdOf("Beside", "1.0.0")+configMap("theirs")+"data: {of: demo}\n"+configMap("missing")), "")
+
+	if got := r.configMap("theirs").Data; got != nil || !r.has("missing") {
+		t.Errorf("the object of somebody else says %v; the missing one is there %v", got, r.has("missing"))
+	}
+}
+
 // An upgrade installs no CRDs; one over attempts that never were in effect stands for an install.
 func TestCRDsAfterAFailedInstall(t *testing.T) {
 	r := newRelease(t)
