@@ -71,29 +71,42 @@ func (g *Guard) Others(originals, targets kube.ResourceList) (kube.ResourceList,
 
 // objection says why an object must not be written; empty if it may. Known says that the former manifest names it.
 func (g *Guard) objection(info *resource.Info, known bool) (string, error) {
-	if g.TakeOwnership || info.Name == "" { // a generated name has no counterpart
+	if g.TakeOwnership {
 		return "", nil
 	}
 
-	live, err := drift.Get(info)
-	if apierrors.IsNotFound(err) {
-		return "", nil
-	}
-
-	if err != nil {
-		return "", fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
-	}
-
-	ours, other := g.Release.Whose(live)
+	there, ours, other, err := g.whose(info)
 
 	switch {
+	case err != nil:
+		return "", err
 	case other != "":
 		return fmt.Sprintf("%s belongs to Helm release %s: take it out of one of the two charts, or set takeOwnership", drift.Identify(info), other), nil
-	case !ours && !known:
+	case there && !ours && !known:
 		return fmt.Sprintf("%s exists and bears no marks of a release: delete it, or set takeOwnership", drift.Identify(info)), nil
 	default:
 		return "", nil
 	}
+}
+
+// whose tells whether an object exists, and whose it is.
+func (g *Guard) whose(info *resource.Info) (there, ours bool, other string, err error) {
+	if info.Name == "" { // a generated name has no counterpart
+		return false, false, "", nil
+	}
+
+	live, err := drift.Get(info)
+	if apierrors.IsNotFound(err) {
+		return false, false, "", nil
+	}
+
+	if err != nil {
+		return false, false, "", fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
+	}
+
+	ours, other = g.Release.Whose(live)
+
+	return true, ours, other, nil
 }
 
 // guardedClient is Helm's client, with a guard.

@@ -90,6 +90,29 @@ func TestHookThatNeverEnds(t *testing.T) {
 	r.wantError(helm.ActionInstall, hooked("pre-install"), "", helm.ReasonTimeout, "within 2s")
 }
 
+// Helm removes what has the name of a hook before it makes the hook.
+func TestAHookSparesWhatAnotherReleaseHas(t *testing.T) {
+	r := newRelease(t)
+
+	if err := cluster.CreateNamespace(t.Context(), r.namespace); err != nil {
+		t.Fatal(err)
+	}
+
+	r.make("taken")
+	r.giveAway("taken", "another")
+	before := r.configMap("taken").UID
+
+	chart := chartOf("1.0.0", configMap("one")+configMap("taken")+"  annotations: {helm.sh/hook: pre-install}\n")
+	r.wantError(helm.ActionInstall, chart, "", helm.ReasonFailed, "ConfigMap "+r.namespace+"/taken belongs to Helm release "+r.namespace+"/another")
+
+	if after := r.configMap("taken"); after.UID != before || after.Data["of"] != "another" {
+		t.Errorf("the object of the other release says %v", after.Data)
+	}
+
+	r.settings.DisableHooks = true
+	r.want(helm.ActionInstall, chart, "")
+}
+
 func TestHooksCanBeDisabled(t *testing.T) {
 	r := newRelease(t)
 	r.settings.DisableHooks = true

@@ -1,0 +1,72 @@
+package kubeclient
+
+import (
+	"errors"
+	"fmt"
+
+	"helm.sh/helm/v4/pkg/kube"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+)
+
+// Create implements kube.Interface. It makes the objects of an install, and those of hooks, which bear no marks: what a
+// hook writes over cannot be taken over.
+func (c *guardedClient) Create(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
+	for _, info := range resources {
+		if !c.guard.marks(info) {
+			if err := c.guard.mayReplace(info); err != nil {
+				return nil, err
+			}
+
+			continue
+		}
+
+		// Helm has looked already, but hooks may have run since. What has no marks may be theirs.
+		objection, err := c.guard.objection(info, true)
+		if err != nil {
+			return nil, err
+		}
+
+		if objection != "" {
+			return nil, errors.New(objection)
+		}
+	}
+
+	return c.Client.Create(resources, options...)
+}
+
+// Delete implements kube.Interface. Helm removes hooks by their names before it makes them, and after that.
+func (c *guardedClient) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	for _, info := range resources {
+		if err := c.guard.mayReplace(info); err != nil {
+			return nil, []error{err}
+		}
+	}
+
+	return c.Client.Delete(resources, policy)
+}
+
+// marks reports whether Helm has put the marks of the release on an object that it is about to make.
+func (g *Guard) marks(info *resource.Info) bool {
+	object, ok := info.Object.(*unstructured.Unstructured)
+	if !ok {
+		return false
+	}
+
+	ours, _ := g.Release.Whose(object.Object)
+
+	return ours
+}
+
+// mayReplace is an error if an object is another release's, also with TakeOwnership.
+func (g *Guard) mayReplace(info *resource.Info) error {
+	_, _, other, err := g.whose(info)
+	if err == nil && other != "" {
+		err = fmt.Errorf("%s belongs to Helm release %s: give the hook that has its name another one, or set disableHooks", drift.Identify(info), other)
+	}
+
+	return err
+}
