@@ -20,6 +20,13 @@ func (c *Client) install(hard, soft context.Context, s *attempt, request Request
 		return err
 	}
 
+	attempted, err := c.attempted(s)
+	if err != nil {
+		return err
+	}
+
+	c.sweep(s, request, attempted, "")
+
 	if request.Settings.CreateNamespace {
 		if err := c.createNamespace(hard, request); err != nil {
 			return err

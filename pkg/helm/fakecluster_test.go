@@ -32,6 +32,10 @@ type fakeCluster struct {
 	objects map[string]*unstructured.Unstructured // by path
 	// hidden is the path of what may not be read.
 	hidden string
+	// unwritable is the path of what no write is accepted of.
+	unwritable string
+	// gone is a kind that is not served any more, as far as clients are told.
+	gone string
 	// before is called with each request before it is answered, without the lock.
 	before func(request *http.Request)
 }
@@ -126,7 +130,7 @@ func (f *fakeCluster) answer(r *http.Request) (int, any) {
 	case "/apis":
 		return http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{}}
 	case "/api/v1":
-		return http.StatusOK, kinds()
+		return http.StatusOK, kinds(f.gone)
 	}
 
 	segments := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
@@ -166,6 +170,8 @@ func (f *fakeCluster) answerOne(method, path string, sent *unstructured.Unstruct
 		return http.StatusOK, map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Success"}
 	case method == http.MethodPost && found != nil:
 		return status(http.StatusConflict, "AlreadyExists", path+" already exists")
+	case path == f.unwritable:
+		return status(http.StatusUnprocessableEntity, "Invalid", path+" may not be written")
 	case len(validation.IsDNS1123Subdomain(name)) > 0:
 		return status(http.StatusUnprocessableEntity, "Invalid", fmt.Sprintf("the name %q is invalid", name))
 	case method == http.MethodPatch && found != nil:
@@ -240,9 +246,13 @@ func metadataOf(object map[string]any) map[string]any {
 	return map[string]any{"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": object["metadata"]}
 }
 
-func kinds() any {
+func kinds(gone string) any {
 	known := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1"}
 	for name, kind := range map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "namespaces": "Namespace"} {
+		if kind == gone {
+			continue
+		}
+
 		known.APIResources = append(known.APIResources, metav1.APIResource{
 			Name: name, Kind: kind, Namespaced: kind != "Namespace", Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
 		})

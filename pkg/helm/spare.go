@@ -27,35 +27,54 @@ const (
 )
 
 // spare makes an upgrade or a rollback leave objects that are not the release's: Helm removes what the replaced revision
-// named and the new one does not, whoever has it by now. Helm's own uninstall looks at the marks.
+// named and the new one does not, whoever has it by now. Helm's own uninstall looks at the marks. What attempts have left
+// that failed is removed as well.
 func (c *Client) spare(s *attempt, request Request, replaced *releasev1.Release) error {
 	observed, err := s.storage.list()
 	if err != nil {
 		return err
 	}
 
-	began := observed.attemptsBegan(replaced.Version)
-
-	s.guard.Choose = func(due kube.ResourceList) (kube.ResourceList, error) {
-		sorted := map[fate]kube.ResourceList{}
-
-		for _, info := range due {
-			found, err := c.fateOf(info, began)
-			if err != nil {
-				return nil, fmt.Errorf("no object was changed, because %s is not in the chart any more, and whether it is still this release's cannot be told: %w",
-					drift.Identify(info), err)
-			}
-
-			sorted[found] = append(sorted[found], info)
-		}
-
-		tellKept(s, request, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[fateForeign])
-		tellKept(s, request, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[fateAdopted])
-
-		return sorted[fateRemoved], nil
+	attempted, err := c.attempted(s)
+	if err != nil {
+		return err
 	}
 
+	inEffect := observed.attemptsBegan(replaced.Version).IsZero()
+	s.guard.Choose = func(due kube.ResourceList) (kube.ResourceList, error) {
+		return c.removable(s, request, due, func(info *resource.Info) time.Time {
+			if inEffect {
+				return time.Time{}
+			}
+
+			return began(attempted, info)
+		})
+	}
+
+	c.sweep(s, request, attempted, replaced.Manifest)
+
 	return nil
+}
+
+// removable are those of objects that are in the chart no more which may be removed. It tells of the others. Began is when
+// the attempts began that may have made an object and were never in effect; zero for one of a revision that was.
+func (c *Client) removable(s *attempt, request Request, due kube.ResourceList, began func(*resource.Info) time.Time) (kube.ResourceList, error) {
+	sorted := map[fate]kube.ResourceList{}
+
+	for _, info := range due {
+		found, err := c.fateOf(info, began(info))
+		if err != nil {
+			return nil, fmt.Errorf("no object was changed, because %s is not in the chart any more, and whether it is still this release's cannot be told: %w",
+				drift.Identify(info), err)
+		}
+
+		sorted[found] = append(sorted[found], info)
+	}
+
+	tellKept(s, request, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[fateForeign])
+	tellKept(s, request, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[fateAdopted])
+
+	return sorted[fateRemoved], nil
 }
 
 // fateOf looks at the live object. What was there before the attempts began that were never in effect was not made by

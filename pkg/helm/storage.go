@@ -65,6 +65,8 @@ type resumable struct {
 	rollback bool
 	// reduced is the manifest of the revision that a rollback makes; nil if it is that of the revision it goes back to.
 	reduced *string
+	// made is the manifest of the revision that the action makes; empty before there is one.
+	made string
 	// prerendered is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
 	prerendered, original *chart.Chart
 	// list tells which revisions there are.
@@ -206,6 +208,8 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 		delete(record.Labels, labelContent)
 		record.Manifest = *r.reduced
 	}
+
+	r.made = record.Manifest
 
 	if again {
 		err := r.Update(name, made)

@@ -23,6 +23,9 @@ type Guard struct {
 	// new one does not, and only what it returns is removed. Its error ends the update before that changes anything. Nil
 	// removes all of them. What an uninstall removes is not asked about.
 	Choose func(due kube.ResourceList) (kube.ResourceList, error)
+	// Left finds what else is to be removed when the objects of the new manifest are written, which names none of it. Its
+	// error ends the update before that changes anything. Nil finds nothing.
+	Left func() (kube.ResourceList, error)
 
 	deletions deletions
 }
@@ -109,6 +112,14 @@ func (g *Guard) whose(info *resource.Info) (there, ours bool, other string, err 
 	return true, ours, other, nil
 }
 
+func (g *Guard) left() (kube.ResourceList, error) {
+	if g.Left == nil {
+		return nil, nil
+	}
+
+	return g.Left()
+}
+
 // guardedClient is Helm's client, with a guard.
 type guardedClient struct {
 	*kube.Client
@@ -139,5 +150,10 @@ func (c *guardedClient) Update(originals, targets kube.ResourceList, options ...
 		originals = append(originals.Intersect(targets), removed...)
 	}
 
-	return c.Client.Update(originals, targets, options...)
+	left, err := c.guard.left()
+	if err != nil {
+		return &kube.Result{}, err
+	}
+
+	return c.Client.Update(append(originals, left...), targets, options...)
 }

@@ -3,6 +3,7 @@ package kubeclient
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,30 +13,49 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 )
 
-// Create implements kube.Interface. It makes the objects of an install, and those of hooks, which bear no marks: what a
+// Create implements kube.Interface. It makes the objects of an install, or those of a hook, which bear no marks: what a
 // hook writes over cannot be taken over.
 func (c *guardedClient) Create(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
-	for _, info := range resources {
-		if !c.guard.marks(info) {
+	if !slices.ContainsFunc(resources, c.guard.marks) {
+		for _, info := range resources {
 			if err := c.guard.mayReplace(info); err != nil {
 				return nil, err
 			}
-
-			continue
 		}
 
-		// Helm has looked already, but hooks may have run since. What has no marks may be theirs.
+		return c.Client.Create(resources, options...)
+	}
+
+	// Helm has looked already, but hooks may have run since. What has no marks may be theirs.
+	for _, info := range resources {
 		objection, err := c.guard.objection(info, true)
+		if err == nil && objection != "" {
+			err = errors.New(objection)
+		}
+
 		if err != nil {
 			return nil, err
 		}
-
-		if objection != "" {
-			return nil, errors.New(objection)
-		}
 	}
 
-	return c.Client.Create(resources, options...)
+	return c.install(resources, options...)
+}
+
+// install makes the objects of an install, and removes what attempts before it have left, as an update does.
+func (c *guardedClient) install(resources kube.ResourceList, options ...kube.ClientCreateOption) (*kube.Result, error) {
+	left, err := c.guard.left()
+	if err != nil {
+		return nil, err
+	}
+
+	result, err := c.Client.Create(resources, options...)
+	if err != nil || len(left) == 0 {
+		return result, err
+	}
+
+	_, err = c.Client.Update(left.Difference(resources), nil)
+
+	return result, err
 }
 
 // Delete implements kube.Interface. Helm removes hooks by their names before it makes them, and after that.

@@ -113,6 +113,17 @@ func TestAnUninstallAfterFailedAttempts(t *testing.T) {
 			{helm.ActionInstall, true, configMap("one") + notValid},
 			{helm.ActionUpgrade, true, configMap("two") + notValid},
 		}},
+		"upgrades and then a good one": {steps: []step{
+			{helm.ActionInstall, false, configMap("one")},
+			{helm.ActionUpgrade, true, configMap("one") + configMap("two") + notValid},
+			{helm.ActionUpgrade, true, configMap("one") + notValid},
+			{helm.ActionUpgrade, false, configMap("three")},
+		}},
+		"installs and then a good one": {steps: []step{
+			{helm.ActionInstall, true, configMap("one") + notValid},
+			{helm.ActionUpgrade, true, configMap("two") + notValid},
+			{helm.ActionUpgrade, false, configMap("three")},
+		}},
 		"a newer policy": {kept: "one", steps: []step{
 			{helm.ActionInstall, false, configMap("one") + configMap("two")},
 			{helm.ActionUpgrade, true, configMap("one") + "  annotations: {helm.sh/resource-policy: keep}\n" + notValid},

@@ -1,0 +1,195 @@
+package helm
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"helm.sh/helm/v4/pkg/kube"
+	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
+)
+
+// sweep makes an action remove what attempts before it named that were never in effect, if neither the manifest that Helm
+// compares with the new one nor the new one itself names it: nobody would know of it once the new revision is in effect.
+func (c *Client) sweep(s *attempt, request Request, attempted map[drift.Object]time.Time, compared string) {
+	if len(attempted) == 0 {
+		return
+	}
+
+	s.guard.Left = func() (kube.ResourceList, error) {
+		stays, err := c.namesIn(compared + manifest.Separator + s.storage.made)
+		if err != nil {
+			return nil, err
+		}
+
+		found, err := locate(s, attempted)
+		if err != nil {
+			return nil, err
+		}
+
+		due := found.Filter(func(info *resource.Info) bool {
+			return !slices.ContainsFunc(stays, func(one drift.Object) bool { return isNamed(info, one) })
+		})
+
+		return c.removable(s, request, due, func(info *resource.Info) time.Time { return began(attempted, info) })
+	}
+}
+
+// attempts are the numbers of the revisions that were never in effect since the last one that was, the newest first.
+func (r *resumable) attempts() ([]int, error) {
+	numbers, err := r.visible()
+	if err != nil || len(numbers) == 0 {
+		return nil, err
+	}
+
+	newest := numbers[len(numbers)-1]
+
+	return slices.DeleteFunc(append([]int{newest}, unfinished(numbers, r.statuses)...), func(number int) bool {
+		return r.statuses[number].good() || r.statuses[number] == StatusUninstalled
+	}), nil
+}
+
+// peek is the record of a revision, which is not kept.
+func (r *resumable) peek(number int) (*releasev1.Release, error) {
+	if kept := r.read[key(r.release, number)]; kept != nil {
+		return kept, nil
+	}
+
+	found, err := r.Driver.Get(key(r.release, number))
+	if err != nil {
+		return nil, err
+	}
+
+	return asRelease(found)
+}
+
+// attempted are the objects that attempts name, and when the oldest began that names them: what is older than that, none
+// has made. Nothing else of the records is kept: they hold whole charts.
+func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
+	attempts, err := s.storage.attempts()
+	if err != nil || len(attempts) == 0 {
+		return nil, err
+	}
+
+	observed, err := s.storage.list()
+	if err != nil {
+		return nil, err
+	}
+
+	named := map[drift.Object]time.Time{}
+
+	for _, number := range attempts {
+		known := slices.IndexFunc(observed.Revisions, func(one Revision) bool { return one.Number == number })
+		record, err := s.storage.peek(number)
+
+		if errors.Is(err, driver.ErrReleaseNotFound) || known < 0 {
+			continue
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("read revision %d: %w", number, err)
+		}
+
+		s.values.add(record.Config) // names of objects may come from older values
+
+		objects, err := objectsOf(record.Manifest)
+		if err != nil {
+			return nil, fmt.Errorf("read the manifest of revision %d: %w", number, err)
+		}
+
+		for _, object := range objects {
+			named[c.named(object)] = observed.Revisions[known].Created
+		}
+	}
+
+	return named, nil
+}
+
+// began is when the oldest attempt began that names an object. One of which that is not known counts as older than all:
+// it stays.
+func began(attempted map[drift.Object]time.Time, info *resource.Info) time.Time {
+	var latest time.Time
+
+	for object, began := range attempted {
+		if isNamed(info, object) && began.After(latest) {
+			latest = began
+		}
+	}
+
+	if latest.IsZero() {
+		return time.Unix(1<<40, 0) // far behind every object
+	}
+
+	return latest
+}
+
+// namesIn are the names of the objects of a stored manifest.
+func (c *Client) namesIn(stored string) ([]drift.Object, error) {
+	objects, err := objectsOf(stored)
+	if err != nil {
+		return nil, fmt.Errorf("read the manifest of the release: %w", err)
+	}
+
+	names := make([]drift.Object, 0, len(objects))
+	for _, object := range objects {
+		names = append(names, c.named(object))
+	}
+
+	return names, nil
+}
+
+// isNamed reports whether an object of the cluster's kinds is the one that a manifest names. One outside namespaces is it
+// in whatever namespace a manifest puts it.
+func isNamed(info *resource.Info, named drift.Object) bool {
+	object := drift.Identify(info)
+
+	return object.Group == named.Group && object.Kind == named.Kind && object.Name == named.Name &&
+		(object.Namespace == "" || object.Namespace == named.Namespace)
+}
+
+// locate finds objects in the cluster's kinds. Of a kind that it does not have any more, there are none.
+func locate(s *attempt, objects map[drift.Object]time.Time) (kube.ResourceList, error) {
+	mapper, err := s.config.RESTClientGetter.ToRESTMapper()
+	if err != nil {
+		return nil, fmt.Errorf("look at the kinds of the cluster: %w", err)
+	}
+
+	var names strings.Builder
+
+	// In one order: people are told of them.
+	for _, object := range slices.SortedFunc(maps.Keys(objects), func(a, b drift.Object) int { return strings.Compare(a.String(), b.String()) }) {
+		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
+		if meta.IsNoMatchError(err) || object.Name == "" { // a generated name has no counterpart
+			continue
+		}
+
+		if err != nil {
+			return nil, fmt.Errorf("look at the kinds of the cluster: %w", err)
+		}
+
+		named := unstructured.Unstructured{}
+		named.SetGroupVersionKind(mapping.GroupVersionKind)
+		named.SetName(object.Name)
+		named.SetNamespace(object.Namespace)
+
+		text, err := named.MarshalJSON()
+		if err != nil {
+			return nil, err
+		}
+
+		names.WriteString("---\n" + string(text))
+	}
+
+	return build(s, names.String())
+}
