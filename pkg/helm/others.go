@@ -2,13 +2,12 @@ package helm
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"helm.sh/helm/v4/pkg/kube"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // spareOthers makes a rollback leave objects that others have by now: Helm's asks nobody, and writes over what another
@@ -59,14 +58,6 @@ func build(s *attempt, stored string) (kube.ResourceList, error) {
 
 // without is a manifest without some of its objects.
 func (c *Client) without(stored string, left kube.ResourceList) (string, error) {
-	gone := map[drift.Object]bool{}
-
-	for _, info := range left {
-		if object, ok := info.Object.(*unstructured.Unstructured); ok {
-			gone[c.named(object)] = true
-		}
-	}
-
 	objects, err := objectsOf(stored)
 	if err != nil {
 		return "", err
@@ -75,7 +66,7 @@ func (c *Client) without(stored string, left kube.ResourceList) (string, error) 
 	var reduced strings.Builder
 
 	for _, object := range objects {
-		if gone[c.named(object)] {
+		if slices.ContainsFunc(left, func(info *resource.Info) bool { return isNamed(info, c.named(object)) }) {
 			continue
 		}
 

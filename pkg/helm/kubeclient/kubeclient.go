@@ -1,5 +1,5 @@
 // Package kubeclient makes what Helm uses to talk to a workload cluster: requests that end, clients, lookups of
-// templates, and a guard that keeps what is not the release's from updates. It remembers the kinds whose fields
+// templates, and a guard that keeps updates and hooks off what is not the release's. It remembers the kinds whose fields
 // the API server validates; it asks about the others in every action. Only pkg/helm uses it.
 package kubeclient
 

@@ -110,7 +110,7 @@ func TestAHookSparesWhatAnotherReleaseHas(t *testing.T) {
 	}
 
 	r.settings.DisableHooks = true
-	r.want(helm.ActionInstall, chart, "")
+	r.want(helm.ActionUpgrade, chart, "")
 }
 
 func TestHooksCanBeDisabled(t *testing.T) {
