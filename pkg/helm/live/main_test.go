@@ -93,7 +93,7 @@ func newReleaseFor(t *testing.T, config *rest.Config) *release {
 	t.Helper()
 
 	namespace := strings.ToLower(strings.NewReplacer("_", "-", "/", "-").Replace(t.Name()))
-	namespace = namespace[:min(len(namespace), 60)]
+	namespace = strings.TrimRight(namespace[:min(len(namespace), 60)], "-")
 
 	logged := &logBuffer{}
 	log := funcr.New(func(prefix, args string) { logged.write(prefix + args) }, funcr.Options{Verbosity: 10})
