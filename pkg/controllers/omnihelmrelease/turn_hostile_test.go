@@ -128,7 +128,7 @@ func TestManyComparisonsThatWait(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 
-		f.r.engine(nil, "", name, "").(*cluster).values = values.Values{} //nolint:forcetypeassert // see manyReleases
+		f.r.engine(nil, "", name, "").(*cluster).values = values.Values{}
 
 		f.lookAt(name)
 
