@@ -1,7 +1,6 @@
 package bounds
 
 import (
-	"context"
 	"fmt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -25,18 +24,3 @@ func (e *TooLong) Error() string {
 
 // Is makes errors.Is(err, ErrTooMuchData) true.
 func (e *TooLong) Is(target error) bool { return target == omni.ErrTooMuchData }
-
-// eventLimit is the key of a context that bounds each message of a watch, in bytes.
-type eventLimit struct{}
-
-// WithEventLimit bounds each message of a watch, in bytes.
-func WithEventLimit(ctx context.Context, limit int) context.Context {
-	return context.WithValue(ctx, eventLimit{}, limit)
-}
-
-// EventLimitOf returns the bound that WithEventLimit has set, if any.
-func EventLimitOf(ctx context.Context) (limit int, set bool) {
-	limit, set = ctx.Value(eventLimit{}).(int)
-
-	return limit, set
-}

@@ -106,11 +106,11 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 	end := time.AfterFunc(backoff.Jitter(m.options.WatchLife), func() { cancel(errRenewed) })
 	defer end.Stop()
 
-	limit := *m.limits[resourceType]
-	if err = m.account.Charge(0, int64(limit+bounds.StreamWindow)); err != nil {
+	watch, err := bounds.OpenWatch(m.account, *m.limits[resourceType])
+	if err != nil {
 		return false, err
 	}
-	defer m.account.Charge(0, -int64(limit+bounds.StreamWindow)) //nolint:errcheck // an account that is over holds nothing
+	defer watch.Close()
 
 	events := make(chan state.Event)
 	kind := resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined)
@@ -118,7 +118,7 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 	// Each event arrives in a message of its own, not many in one: a whole fleet in one message would be hundreds of MiB,
 	// which cannot be told from an attack before it is in memory. This package decodes the specs, after it has weighed
 	// them.
-	err = m.source.WatchKind(bounds.WithEventLimit(ctx, limit), kind, events, state.WithBootstrapContents(true),
+	err = m.source.WatchKind(bounds.WithWatch(ctx, watch), kind, events, state.WithBootstrapContents(true),
 		state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
 	if err != nil {
 		if ctx.Err() != nil {

@@ -100,8 +100,8 @@ func (p *callPolicy) stream(
 	measured := &measuredStream{answered: answered, guard: guardOf(method)}
 	started := time.Now()
 
-	if limit, set := bounds.EventLimitOf(ctx); set {
-		measured.guard = newGuard(limit, 0)
+	if watch := bounds.WatchOf(ctx); watch != nil {
+		measured.guard = guardOfWatch(watch)
 	}
 
 	stream, err := open(ctx, description, conn, method, measured.guard.options(options)...)
@@ -174,6 +174,8 @@ type measuredStream struct {
 
 // RecvMsg implements grpc.ClientStream.
 func (s *measuredStream) RecvMsg(message any) error {
+	_ = s.guard.watch.Handle(0) // the message before has been handled; a watch that has ended gets no other
+
 	err := s.guard.explain(s.ClientStream.RecvMsg(message))
 
 	switch {

@@ -11,6 +11,7 @@ import (
 	grpcproto "google.golang.org/grpc/encoding/proto"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -25,6 +26,9 @@ const (
 	maxList = 32 << 20
 	// amplification is how many times its length a message may weigh. A real message weighs up to six times its length.
 	amplification = 16
+	// maxEvents is how many events one message of a watch may have. Omni sends one; a decoded event takes far more than an
+	// encoded one, and the client library makes another copy of all events of a message.
+	maxEvents = 16
 	// maxHeaders bounds the headers of one answer, in bytes; they include errors.
 	maxHeaders = 64 << 10
 	// connectionWindow is how much of all streams may arrive before the readers consume it, in bytes.
@@ -39,6 +43,8 @@ type guard struct {
 	heaviest int64 // of one message, weighed
 	left     int64 // of all messages, weighed; below 0: no bound
 	refused  error // why an answer was refused
+
+	watch *bounds.Watch // that is charged for the message that is being handled; nil for other calls
 }
 
 // newGuard returns the guard of a call; sum is the weight that all of its messages may have together, 0 for no bound.
@@ -51,7 +57,15 @@ func newGuard(limit int, sum int64) *guard {
 	return g
 }
 
-// guardOf returns the guard of a method that is no watch.
+// guardOfWatch returns the guard of a watch of a mirror.
+func guardOfWatch(watch *bounds.Watch) *guard {
+	g := newGuard(watch.Limit(), 0)
+	g.watch = watch
+
+	return g
+}
+
+// guardOf returns the guard of any other call.
 func guardOf(method string) *guard {
 	switch {
 	case !strings.HasPrefix(method, "/cosi.resource.State/"):
@@ -70,13 +84,16 @@ func (g *guard) options(given []grpc.CallOption) []grpc.CallOption {
 
 // Unmarshal implements encoding.CodecV2.
 func (g *guard) Unmarshal(data mem.BufferSlice, into any) error {
-	if err := g.weigh(data, into); err != nil {
+	whole := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer whole.Free()
+
+	if err := g.weigh(whole.ReadOnlyData(), into); err != nil {
 		g.refused = err
 
 		return err
 	}
 
-	if err := g.CodecV2.Unmarshal(data, into); err != nil {
+	if err := g.CodecV2.Unmarshal(mem.BufferSlice{whole}, into); err != nil {
 		return err
 	}
 
@@ -89,21 +106,49 @@ func (g *guard) Unmarshal(data mem.BufferSlice, into any) error {
 	return nil
 }
 
-func (g *guard) weigh(data mem.BufferSlice, into any) error {
+// weigh weighs a message before it is decoded. A watch is charged for what the message becomes, and for the copy of its
+// bytes that is decoded.
+func (g *guard) weigh(wire []byte, into any) error {
 	message, ok := into.(proto.Message)
 	if !ok {
 		return fmt.Errorf("%w: no message of the protocol", bounds.ErrMalformed)
 	}
 
-	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer buffer.Free()
-
-	weight, err := bounds.Weigh(message.ProtoReflect().Descriptor(), buffer.ReadOnlyData())
+	weight, err := bounds.Weigh(message.ProtoReflect().Descriptor(), wire)
 	if err != nil {
 		return err
 	}
 
-	return g.take(weight)
+	if _, watched := into.(*v1alpha1.WatchResponse); watched && countEvents(wire) > maxEvents {
+		return &omni.TooMuchDataError{Message: fmt.Sprintf("Omni sent more than %d events in one message of a watch", maxEvents)}
+	}
+
+	if err := g.take(weight); err != nil {
+		return err
+	}
+
+	return g.watch.Handle(weight + int64(len(wire)))
+}
+
+// countEvents returns how many events an encoded message of a watch has, which Weigh has read to its end.
+func countEvents(wire []byte) int {
+	number := (&v1alpha1.WatchResponse{}).ProtoReflect().Descriptor().Fields().ByName("event").Number()
+	count := 0
+
+	for len(wire) > 0 {
+		field, _, length := protowire.ConsumeField(wire)
+		if length < 0 {
+			break
+		}
+
+		if field == number {
+			count++
+		}
+
+		wire = wire[length:]
+	}
+
+	return count
 }
 
 // weighSpecs weighs the specs inside, which the client library decodes next.
