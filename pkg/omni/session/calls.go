@@ -50,7 +50,18 @@ type probing struct{}
 
 func (p *callPolicy) observe(ctx context.Context, method string, started time.Time, err error) {
 	p.refusals.note(ctx, err)
-	p.observer(method, status.Code(err).String(), time.Since(started))
+	p.observer(method, knownCode(err).String(), time.Since(started))
+}
+
+// knownCode returns the gRPC code of an error. An Omni may send any number as its code: those without a meaning are one,
+// because each code that is observed is kept.
+func knownCode(err error) codes.Code {
+	code := status.Code(err)
+	if code > codes.Unauthenticated {
+		return codes.Unknown
+	}
+
+	return code
 }
 
 func (p *callPolicy) unary(

@@ -52,6 +52,31 @@ func TestUnaryCallsHaveADeadlineAndAreMeasured(t *testing.T) {
 	}
 }
 
+// TestCodesAreFew checks that an Omni that invents codes cannot make observers count without end: gRPC accepts any
+// number, and names it after itself.
+func TestCodesAreFew(t *testing.T) {
+	seen := map[string]bool{}
+	policy := newCallPolicy(Config{Observer: func(_, code string, _ time.Duration) { seen[code] = true }}, newLiveness(t.Context(), nil))
+	policy.limiter = rate.NewLimiter(rate.Inf, 1)
+
+	for number := range 2000 {
+		_ = policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			return status.Error(codes.Code(number), "")
+		})
+
+		stream, err := policy.stream(t.Context(), nil, nil, "/s/Watch", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+			return &answeringStream{answers: []error{status.Error(codes.Code(number+5000), "")}}, nil
+		})
+		if err == nil {
+			_ = stream.RecvMsg(nil)
+		}
+	}
+
+	if len(seen) != 17 || !seen["Unauthenticated"] || !seen["Unknown"] {
+		t.Errorf("%d codes were observed", len(seen))
+	}
+}
+
 func TestRateLimit(t *testing.T) {
 	var throttled time.Duration
 
