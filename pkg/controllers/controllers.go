@@ -24,16 +24,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
-const (
-	// wakeDelay gathers a burst of changes in Omni into one look at the cluster.
-	wakeDelay = 100 * time.Millisecond
-	// wakeSpacing bounds the looks, and so the status writes, that a storm of changes in Omni costs one cluster. It
-	// grows to wakeLongest while the cluster does not come to rest, such as one that boots: each of its statuses may
-	// cost a write to each of its documents, too. A change shows after wakeLongest at the latest.
-	wakeSpacing = 400 * time.Millisecond
-	wakeLongest = 2 * time.Second
-)
-
 // Options are what the controllers need besides the manager.
 type Options struct {
 	// Registry takes the metrics.
@@ -127,9 +117,8 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		}
 	}
 
-	pacing := trigger.Pacing{Delay: wakeDelay, Spacing: wakeSpacing, LongestSpacing: wakeLongest}
-	connectionHealth, clusterHealth := trigger.New[string](pacing), trigger.New[string](pacing)
-	clusterChanged := trigger.New[watches.Remote](pacing)
+	connectionHealth, clusterHealth := trigger.New[string](wakePacing()), trigger.New[string](wakePacing())
+	clusterChanged := newClusterChanged(clusterHealth)
 
 	// The sessions outlive the context by the time that a graceful stop takes:
 	// what a worker has begun it may finish. They end with the process.

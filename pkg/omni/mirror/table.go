@@ -86,13 +86,17 @@ func sameRevision(a, b resource.Resource) bool {
 		a.Metadata().Phase() == b.Metadata().Phase()
 }
 
-// distinct drops empty and repeated names and keeps the order.
+// maxClusterName is how long the name of a cluster in Omni may be, in bytes.
+const maxClusterName = 63
+
+// distinct drops repeated names, and those that no cluster can have, and keeps the order. A label may be as long as a
+// message, and names are kept until they are looked up.
 func distinct(names []string) []string {
 	seen := make(map[string]bool, len(names))
 	kept := names[:0]
 
 	for _, name := range names {
-		if name != "" && !seen[name] {
+		if name != "" && len(name) <= maxClusterName && !seen[name] {
 			seen[name] = true
 			kept = append(kept, name)
 		}

@@ -13,8 +13,9 @@ import (
 // Trigger triggers one controller. K identifies what has changed; equal keys that are fired before they are handled
 // count once. The zero value is not usable.
 type Trigger[K comparable] struct {
-	fired  workqueue.TypedInterface[K]
-	pacing Pacing
+	fired   workqueue.TypedInterface[K]
+	waiting *waiting[K]
+	pacing  Pacing
 }
 
 // Pacing is how soon a trigger enqueues an object.
@@ -34,8 +35,21 @@ func New[K comparable](pacing Pacing) *Trigger[K] {
 	return &Trigger[K]{fired: workqueue.NewTyped[K](), pacing: pacing}
 }
 
-// Fire records a change. It never blocks. Keys that are fired before a controller has started are kept for it.
-func (t *Trigger[K]) Fire(key K) { t.fired.Add(key) }
+// NewBounded returns a trigger for which only so many keys wait.
+func NewBounded[K comparable](pacing Pacing, bound Bound[K]) *Trigger[K] {
+	t := New[K](pacing)
+	t.waiting = &waiting[K]{bound: bound, groups: map[string]map[K]struct{}{}}
+
+	return t
+}
+
+// Fire records a change. It never blocks. Keys that are fired before a controller has started are kept for it, within
+// the bound.
+func (t *Trigger[K]) Fire(key K) {
+	if t.waiting.admit(key) {
+		t.fired.Add(key)
+	}
+}
 
 // Source returns the source for a controller: find returns the objects that a key concerns. A trigger has at most one
 // source. It ends with the context of the controller.
@@ -53,6 +67,8 @@ func (t *Trigger[K]) Source(find func(context.Context, K) []reconcile.Request) s
 				if shutdown {
 					return
 				}
+
+				t.waiting.handle(key) // before find, which sees what was fired until now
 
 				for _, request := range find(ctx, key) {
 					queue.AddAfter(request, timetable.wait(request.NamespacedName, time.Now()))
