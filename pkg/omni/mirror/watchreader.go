@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 	cosiproto "github.com/cosi-project/runtime/pkg/resource/protobuf"
 	"github.com/cosi-project/runtime/pkg/state"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
@@ -37,11 +39,24 @@ func (r *watchReader) receive(event state.Event) error {
 			return fmt.Errorf("%w: a failure without a reason", bounds.ErrMalformed)
 		}
 
-		return event.Error
+		return shortened(event.Error)
 	case state.Noop:
 	}
 
 	return nil
+}
+
+// maxFailure is how long a failure may be, in bytes: longer than any of gRPC's own, which come in headers.
+const maxFailure = 128 << 10
+
+// shortened returns a failure that may be kept and told. Longer ones are texts that Omni sent in an event: no other
+// failure, whose type has a meaning, gets so long.
+func shortened(failure error) error {
+	if text := failure.Error(); len(text) > maxFailure {
+		return errors.New(redact.Bounded(text, maxFailure))
+	}
+
+	return failure
 }
 
 func (r *watchReader) receiveResource(event state.Event) error {
