@@ -79,7 +79,7 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 
-	return planOf(s), nil
+	return planOf(s, nil), nil
 }
 
 // say prints a line of progress.

@@ -177,7 +177,7 @@ func TestManifestsHaveNoPermission(t *testing.T) {
 
 	s.Objects = append(s.Objects, *stored(t, "OmniSecretSync", "", fmt.Sprintf(syncSpec, "")), *stored(t, "OmniCluster", "", cluster+"}"))
 
-	text, err := planOf(s).Manifests()
+	text, err := planOf(s, nil).Manifests()
 	if err != nil {
 		t.Fatal(err)
 	}

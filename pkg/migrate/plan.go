@@ -25,9 +25,14 @@ type Plan struct {
 	state *state
 }
 
-// planOf is pure.
-func planOf(s *state) *Plan {
-	return &Plan{Objects: ConvertAll(s.Objects), Problems: problemsOf(s), Notes: notesOf(s), state: s}
+// planOf is pure. The backup is that of the run that goes on; nil if there is none.
+func planOf(s *state, b *backup) *Plan {
+	p := &Plan{Objects: ConvertAll(s.Objects), Problems: append(problemsOf(s), stoppedEarlier(s, b)...), Notes: notesOf(s), state: s}
+	for i, c := range p.Objects {
+		c.refuseEarlier(&s.Objects[i], b)
+	}
+
+	return p
 }
 
 // Refused reports whether run would refuse.

@@ -68,7 +68,7 @@ func TestPlanGolden(t *testing.T) {
 				s.OtherWebhooks = []string{"ValidatingWebhookConfiguration policies"}
 			}
 
-			plan := planOf(s)
+			plan := planOf(s, nil)
 
 			var out bytes.Buffer
 			if err := plan.Print(&out); err != nil {
@@ -104,7 +104,7 @@ func TestPlanGolden(t *testing.T) {
 
 // For Git the output is complete: one document for each object.
 func TestManifests(t *testing.T) {
-	text, err := planOf(stateOf(t, "fleet.yaml")).Manifests()
+	text, err := planOf(stateOf(t, "fleet.yaml"), nil).Manifests()
 	if err != nil {
 		t.Fatal(err)
 	}

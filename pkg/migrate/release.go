@@ -47,7 +47,7 @@ func (m *Migration) makeHarmless(ctx context.Context) error {
 
 // isSaved fails for an object that the backup does not have.
 func (m *Migration) isSaved(obj *unstructured.Unstructured) error {
-	if saved := sameName(m.backup.Objects, obj); saved == nil || saved.GetUID() != obj.GetUID() {
+	if !m.backup.has(obj) {
 		return fmt.Errorf("%s was made after the backup: run this again", idOf(obj))
 	}
 

@@ -57,7 +57,7 @@ func (m *Migration) check(ctx context.Context) error {
 		return err
 	}
 
-	if err := planOf(s).Error(); err != nil {
+	if err := planOf(s, m.backup).Error(); err != nil {
 		return fmt.Errorf("%w. `migrate plan` says more", err)
 	}
 
