@@ -244,15 +244,25 @@ func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstr
 	done := synced != nil && synced.Status == metav1.ConditionTrue && synced.ObservedGeneration == live.Generation
 
 	switch wanted, _ := c.Object.(*v1alpha1.OmniCluster); {
+	case live.Spec.Suspend && lacksDeletion(c, obj):
+		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it. " +
+			"Its deletion lets the cluster go until then (deletePolicy.orphan): run this again after that, and it gets the policy that it had"}, nil
 	case live.Spec.Suspend:
 		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
 	case !done || live.Status.Adopting:
 		return waits("%s", whyNot(live.Status.Conditions, synced)), nil
-	case wanted != nil && !wanted.Spec.DeletePolicy.Orphan && madeHarmless(obj):
+	case lacksDeletion(c, obj):
 		return waits("it gets its deletion policy"), m.restoreDeletion(ctx, c, obj, wanted)
 	}
 
 	return verdict{over: true, state: TakenOver, text: "taken over, and without changes"}, nil
+}
+
+// lacksDeletion reports whether a cluster still has the deletion policy of the import, and not that of the old object.
+func lacksDeletion(c *Converted, obj *unstructured.Unstructured) bool {
+	wanted, _ := c.Object.(*v1alpha1.OmniCluster)
+
+	return wanted != nil && !wanted.Spec.DeletePolicy.Orphan && madeHarmless(obj)
 }
 
 // verifyOther waits for the objects that were Ready before.
@@ -305,15 +315,15 @@ func (m *Migration) wasReady(c *Converted) bool {
 }
 
 // letGo gives up this command's ownership of the fields of a finished object. Otherwise a field that Git later
-// removes from a manifest would stay in the object. One that is not Ready and has its permission is not finished: the
-// next run has to see whose the permission is.
+// removes from a manifest would stay in the object. One that is not Ready and has its permission is not finished, nor is
+// a suspended cluster with the deletion policy of the import: the next run has to see whose these are.
 func (m *Migration) letGo(ctx context.Context, c *Converted) error {
 	obj, err := m.live(ctx, c)
 	if err != nil || obj == nil || !lastWriters(obj)[fieldManager] || m.report.state(c) == Observed || m.report.state(c) == Waiting {
 		return err
 	}
 
-	if m.report.state(c) == NotReady && permits(c, obj) {
+	if m.report.state(c) == NotReady && permits(c, obj) || m.report.state(c) == Suspended && lacksDeletion(c, obj) {
 		return nil
 	}
 

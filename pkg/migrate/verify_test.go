@@ -75,3 +75,84 @@ func TestDeletionPolicyAfterTheTakeover(t *testing.T) {
 		})
 	}
 }
+
+// A cluster that its user took over while it was suspended gets its deletion policy, too: the run gives up its ownership of
+// the fields of a suspended cluster, and a later one could not tell the policy from that of the user.
+func TestDeletionPolicyWhileSuspended(t *testing.T) {
+	for name, wantedOrphan := range map[string]bool{"it had no orphan": false, "it had orphan": true} {
+		t.Run(name, func(t *testing.T) {
+			obj := policed("OmniCluster", map[string]any{"orphan": true, "destroyMachines": false},
+				map[string]string{fieldManager: `{"f:deletePolicy":{"f:orphan":{},"f:destroyMachines":{}}}`, "kubectl-edit": `{"f:changePolicy":{},"f:suspend":{}}`})
+			obj.SetAPIVersion("omni.texashpc.com/v1alpha1")
+			obj.SetNamespace("team-a")
+
+			spec, _ := obj.Object["spec"].(map[string]any)
+			spec["changePolicy"], spec["suspend"] = "Apply", true
+
+			m := migrationOn(fakeHub(&obj))
+			wanted := &v1alpha1.OmniCluster{Spec: v1alpha1.OmniClusterSpec{DeletePolicy: v1alpha1.OmniClusterDeletePolicy{Orphan: wantedOrphan, DestroyMachines: true}}}
+			converted := &Converted{Kind: "OmniCluster", Namespace: "team-a", Name: "one", Object: wanted}
+			of, _ := kindNamed("OmniCluster")
+			hub := m.hub.objects.Resource(of.resource()).Namespace("team-a")
+
+			// verify looks until there is a verdict, and lets go.
+			verify := func() verdict {
+				t.Helper()
+
+				m.report = &Report{}
+
+				for range 5 {
+					v, err := m.verifyCluster(t.Context(), converted, nil, "token")
+					if err != nil {
+						t.Fatal(err)
+					}
+
+					if !v.over {
+						continue
+					}
+
+					m.report.add(converted, v)
+
+					if err := m.letGo(t.Context(), converted); err != nil {
+						t.Fatal(err)
+					}
+
+					return v
+				}
+
+				t.Fatal("there is no verdict")
+
+				return verdict{}
+			}
+
+			if v := verify(); v.state != Suspended {
+				t.Fatalf("%+v", v)
+			}
+
+			live, err := hub.Get(t.Context(), "one", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			unstructured.RemoveNestedField(live.Object, "spec", "suspend")
+			live.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": v1alpha1.ConditionSynced, "status": "True"}}}
+
+			if _, err := hub.Update(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+
+			if v := verify(); v.state != TakenOver {
+				t.Fatalf("%+v", v)
+			}
+
+			got, err := hub.Get(t.Context(), "one", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if orphan, _, _ := unstructured.NestedBool(got.Object, "spec", "deletePolicy", "orphan"); orphan != wantedOrphan {
+				t.Errorf("orphan: %t", orphan)
+			}
+		})
+	}
+}
