@@ -43,7 +43,7 @@ func observed(obj runtime.Object) runtime.Object {
 
 // importAll creates the objects that do not exist. It leaves an existing object unchanged: an earlier run or the user
 // made it, and may have changed it since. One that an earlier run made and that is gone was deleted by its user. If one
-// object is refused, the others are still created.
+// object is refused, the others are still created and verified; what was refused ends the run after that.
 func (m *Migration) importAll(ctx context.Context) error {
 	if err := m.backup.write(ctx, m.options.Backup); err != nil { // with what the journal of a killed run says
 		return err
@@ -66,34 +66,33 @@ func (m *Migration) importAll(ctx context.Context) error {
 		return err
 	}
 
-	imported := m.importEach(ctx, missing, notes)
+	stopped := m.importEach(ctx, missing, notes)
 
 	// Also what was made before the run was stopped is in the backup.
-	return errors.Join(imported, notes.close(), m.backup.write(context.WithoutCancel(ctx), m.options.Backup))
+	return errors.Join(stopped, notes.close(), m.backup.write(context.WithoutCancel(ctx), m.options.Backup))
 }
 
-// importEach creates objects, and notes each of them that exists then.
+// importEach creates objects, and notes each of them that exists then. An error says why it was stopped; what was refused
+// is in notMade.
 func (m *Migration) importEach(ctx context.Context, missing []*Converted, notes *journal) error {
-	var (
-		problems []error
-		made     int
-	)
+	made, refused := 0, 0
 
 	for _, c := range missing {
 		fresh, err := m.importOne(ctx, c)
 
 		switch {
 		case ctx.Err() != nil && err != nil:
-			return errors.Join(append(problems, err)...)
+			return errors.Join(m.notMade, err)
 		case err != nil:
-			problems = append(problems, err)
+			m.notMade = errors.Join(m.notMade, err)
+			refused++
 
 			continue
 		}
 
 		m.backup.Imported = append(m.backup.Imported, c.ID())
 		if err := notes.add(c.ID()); err != nil {
-			return errors.Join(append(problems, err)...)
+			return errors.Join(m.notMade, err)
 		}
 
 		if fresh {
@@ -101,15 +100,15 @@ func (m *Migration) importEach(ctx context.Context, missing []*Converted, notes 
 		}
 	}
 
-	m.say("      %d made, %d refused, the others were made before", made, len(problems))
+	m.say("      %d made, %d refused, the others were made before", made, refused)
 
-	return errors.Join(problems...)
+	return nil
 }
 
 func (m *Migration) importOne(ctx context.Context, c *Converted) (bool, error) {
 	of, known := kindNamed(c.Kind)
 	if !known || c.Object == nil {
-		return false, fmt.Errorf("%s cannot be imported: %v. It is in the backup; make it by hand", c.ID(), c.Refusals)
+		return false, m.byHand(ctx, c)
 	}
 
 	fields, err := written(observed(c.Object))
@@ -121,6 +120,16 @@ func (m *Migration) importOne(ctx context.Context, c *Converted) (bool, error) {
 	obj.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind(of.Name))
 
 	return m.hub.create(ctx, of.resource(), obj)
+}
+
+// byHand fails unless an object that cannot be converted exists: then its user, or an earlier version, has made it.
+func (m *Migration) byHand(ctx context.Context, c *Converted) error {
+	obj, err := m.live(ctx, c)
+	if err != nil || obj != nil {
+		return err
+	}
+
+	return fmt.Errorf("%s cannot be imported: %v. It is in the backup; make it by hand, and run this again", c.ID(), c.Refusals)
 }
 
 // live reads our object of a converted one; nil if it is gone.

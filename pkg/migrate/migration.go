@@ -43,6 +43,8 @@ type Migration struct {
 	now     func() time.Time
 	backup  *backup
 	report  *Report
+	// notMade is why objects were not imported; the rest of the run goes on without them.
+	notMade error
 }
 
 // New checks the options.

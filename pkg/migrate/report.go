@@ -24,7 +24,7 @@ const (
 	NotReady State = "not ready"
 	// Waiting: the object was not finished in time.
 	Waiting State = "waiting"
-	// Missing: somebody deleted the object.
+	// Missing: somebody deleted the object, or it could not be made.
 	Missing State = "missing"
 )
 

@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -45,7 +46,7 @@ func (m *Migration) verify(ctx context.Context) error {
 		}
 	}
 
-	return m.report.problem()
+	return errors.Join(m.notMade, m.report.problem())
 }
 
 func only(all []*Converted, want func(*Converted) bool) []*Converted {
@@ -104,7 +105,7 @@ func (m *Migration) verifyCluster(ctx context.Context, c *Converted, all []*Conv
 	}
 
 	if obj == nil {
-		return verdict{over: true, state: Missing, text: "somebody deleted it; the cluster in Omni is left alone"}, nil
+		return verdict{over: true, state: Missing, text: m.whyMissing(c) + "; the cluster in Omni is left alone"}, nil
 	}
 
 	live, err := typed[v1alpha1.OmniCluster](obj)
@@ -117,6 +118,12 @@ func (m *Migration) verifyCluster(ctx context.Context, c *Converted, all []*Conv
 		return m.verifyTakeover(ctx, c, obj, live)
 	case !weOwn(obj, "spec", "changePolicy"):
 		return verdict{over: true, state: Observed, text: "spec.changePolicy: Observe was set by somebody else, and stays"}, nil
+	case c.Object == nil:
+		return verdict{over: true, state: Observed, text: fmt.Sprintf("this version cannot convert the saved object (%v): its policies are yours to write", c.Refusals)}, nil
+	}
+
+	if unmade, err := m.unmadeDocument(ctx, c, all); unmade != "" || err != nil {
+		return verdict{over: true, state: Waiting, text: unmade + " was not imported, and the plan is made without it: make it, and run this again"}, err
 	}
 
 	return m.verifyPlan(ctx, c, obj, live, all, token)
@@ -147,36 +154,6 @@ func (m *Migration) verifyPlan(ctx context.Context, c *Converted, obj *unstructu
 	}
 
 	return waits("its plan is empty; it is taken over"), m.takeOver(ctx, c, obj)
-}
-
-// unseenDocument names a document of the cluster that the controller has not processed yet.
-func (m *Migration) unseenDocument(ctx context.Context, cluster *Converted, all []*Converted) (string, error) {
-	for _, c := range all {
-		switch c.Kind {
-		case "OmniControlPlane", "OmniWorkers", "OmniMachine":
-		default:
-			continue
-		}
-
-		if c.Namespace != cluster.Namespace || v1alpha1.ClusterRefOf(c.Object) != cluster.Name {
-			continue
-		}
-
-		obj, err := m.live(ctx, c)
-		if err != nil {
-			return c.ID(), err
-		}
-
-		if obj == nil {
-			continue // deleted by its user, who wants it so
-		}
-
-		if seen, _, _ := unstructured.NestedInt64(obj.Object, "status", "observedGeneration"); seen != obj.GetGeneration() {
-			return c.ID(), nil
-		}
-	}
-
-	return "", nil
 }
 
 // whyNot says why there is no plan: the message of Planned if it is False, else that of Ready.
@@ -251,6 +228,9 @@ func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstr
 		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
 	case !done || live.Status.Adopting:
 		return waits("%s", whyNot(live.Status.Conditions, synced)), nil
+	case c.Object == nil && madeHarmless(obj):
+		return verdict{over: true, state: TakenOver, text: "taken over. This version cannot convert the saved object: its deletion lets the cluster go " +
+			"(deletePolicy.orphan) until you write the policy that you want"}, nil
 	case lacksDeletion(c, obj):
 		return waits("it gets its deletion policy"), m.restoreDeletion(ctx, c, obj, wanted)
 	}
@@ -273,7 +253,7 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 	}
 
 	if obj == nil {
-		return verdict{over: true, state: Missing, text: "somebody deleted it"}, nil
+		return verdict{over: true, state: Missing, text: m.whyMissing(c)}, nil
 	}
 
 	status, message := readyOf(obj)
@@ -303,15 +283,14 @@ func readyOf(obj *unstructured.Unstructured) (status, message string) {
 
 // wasReady reports whether the object was Ready according to the old operator.
 func (m *Migration) wasReady(c *Converted) bool {
-	for i := range m.backup.Objects {
-		if m.backup.Objects[i].GetUID() == c.UID {
-			status, _ := readyOf(&m.backup.Objects[i])
-
-			return status == string(metav1.ConditionTrue)
-		}
+	old := m.saved(c)
+	if old == nil {
+		return false
 	}
 
-	return false
+	status, _ := readyOf(old)
+
+	return status == string(metav1.ConditionTrue)
 }
 
 // letGo gives up this command's ownership of the fields of a finished object. Otherwise a field that Git later
