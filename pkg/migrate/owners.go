@@ -2,6 +2,9 @@ package migrate
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +20,18 @@ func onlyWeWrote(obj *unstructured.Unstructured, path ...string) bool {
 	writers := lastWriters(obj, path...)
 
 	return len(writers) == 1 && writers[fieldManager]
+}
+
+// othersThanUs names the other field managers that own a field, for people.
+func othersThanUs(obj *unstructured.Unstructured, path ...string) string {
+	writers := lastWriters(obj, path...)
+	delete(writers, fieldManager)
+
+	if len(writers) == 0 {
+		return "somebody else"
+	}
+
+	return strings.Join(slices.Sorted(maps.Keys(writers)), ", ")
 }
 
 // lastWriters returns the field managers that own a field, or a part of it. Without a path it returns those that own

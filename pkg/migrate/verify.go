@@ -116,8 +116,8 @@ func (m *Migration) verifyCluster(ctx context.Context, c *Converted, all []*Conv
 	switch {
 	case live.Spec.ChangePolicy != v1alpha1.ChangePolicyObserve:
 		return m.verifyTakeover(ctx, c, obj, live)
-	case !weOwn(obj, "spec", "changePolicy"):
-		return verdict{over: true, state: Observed, text: "spec.changePolicy: Observe was set by somebody else, and stays"}, nil
+	case !onlyWeWrote(obj, "spec", "changePolicy"):
+		return verdict{over: true, state: Observed, text: "spec.changePolicy: Observe was set by " + othersThanUs(obj, "spec", "changePolicy") + ", and stays"}, nil
 	case c.Object == nil:
 		return verdict{over: true, state: Observed, text: fmt.Sprintf("this version cannot convert the saved object (%v): its policies are yours to write", c.Refusals)}, nil
 	}

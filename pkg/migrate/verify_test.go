@@ -156,3 +156,38 @@ func TestDeletionPolicyWhileSuspended(t *testing.T) {
 		})
 	}
 }
+
+// A cluster that Git or its user observes, too, is not taken over, whatever its plan says: server-side apply of the same value
+// makes an owner beside us.
+func TestObservedByOthersToo(t *testing.T) {
+	for name, test := range map[string]struct {
+		writers []string
+		took    bool
+	}{
+		"ours":          {[]string{fieldManager}, true},
+		"Git's, too":    {[]string{fieldManager, "kustomize-controller"}, false},
+		"somebody's":    {[]string{"kubectl-edit"}, false},
+		"nobody's":      {nil, false},
+		"other's first": {[]string{"argocd-controller", fieldManager}, false},
+	} {
+		obj := stored(t, "OmniCluster", "", cluster+", changePolicy: Observe}")
+		obj.SetAnnotations(map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "token"})
+		obj.Object["status"] = map[string]any{"lastHandledReconcileAt": "token", "conditions": []any{
+			map[string]any{"type": v1alpha1.ConditionPlanned, "status": "True", "observedGeneration": int64(3)},
+		}}
+		writtenBy(obj, "changePolicy", test.writers...)
+
+		objects := fakeHub(obj)
+		m := migrationOn(objects, stored(t, "OmniCluster", "", cluster+"}"))
+		all := m.converted()
+
+		v, err := m.verifyCluster(t.Context(), all[0], all, "token")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if took := writes(objects, "changePolicy"); took != test.took || took == v.over || v.over && v.state != Observed {
+			t.Errorf("%s: taken over: %t, %+v", name, took, v)
+		}
+	}
+}
