@@ -25,13 +25,15 @@ func TestApproveAPlan(t *testing.T) {
 	f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval, `destroy MachineSet "c-c-w"`, "kubectl patch omnicluster c -n ")
 	f.unchanged("c")
 
-	hash := strings.TrimSpace(f.run("get", "ocl", "c", "-o", "jsonpath={.status.plan.hash}"))
+	shown := f.run("get", "ocl", "c", "-o", `jsonpath={.status.plan.hash}{"\n"}{range .status.plan.changes[?(@.needsApproval==true)]}{.action} {.type} {.id}{"\n"}{end}{.status.plan.diff}`)
+
+	hash, rest, _ := strings.Cut(shown, "\n")
 	if len(hash) != 64 {
 		t.Fatalf("hash %q", hash)
 	}
 
-	if got := f.run("get", "ocl", "c", "-o", `jsonpath={range .status.plan.changes[?(@.needsApproval==true)]}{.action} {.type} {.id}{"\n"}{end}`); got != "Destroy MachineSets.omni.sidero.dev c-c-w\n" {
-		t.Errorf("what needs approval: %q", got)
+	if !strings.HasPrefix(rest, "Destroy MachineSets.omni.sidero.dev c-c-w\n# ") {
+		t.Errorf("what needs approval, and the diff: %q", rest)
 	}
 
 	// An approval of another plan is told, and approves nothing.
