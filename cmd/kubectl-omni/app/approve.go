@@ -95,7 +95,9 @@ func toApprove(cluster *v1alpha1.OmniCluster) ([]v1alpha1.PlannedChange, error) 
 	case plan.Hash == "":
 		return nil, errors.New("nothing waits for an approval")
 	case plan.OmittedChanges > 0:
-		return nil, fmt.Errorf("the plan has %d changes more than are shown: approve it with kubectl patch, after you have read the controller's log", plan.OmittedChanges)
+		return nil, fmt.Errorf("the plan has %d changes more than are shown: read all of it in the log of omni-controller (-v=2, the line with the hash %s), then "+
+			`kubectl patch omnicluster %s -n %s --type=merge -p '{"spec":{"approvedPlan":"%s"}}'`,
+			plan.OmittedChanges, plan.Hash, cluster.Name, cluster.Namespace, plan.Hash)
 	case cluster.Spec.ApprovedPlan == plan.Hash:
 		return nil, errors.New("this plan is approved already")
 	}

@@ -95,3 +95,24 @@ func TestApprovePageShowsOnePlan(t *testing.T) {
 		t.Error("the page shows no plan")
 	}
 }
+
+// A plan that is longer than the status is approved with kubectl, after its reader has found it in the log by its hash.
+func TestApproveALongPlan(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	s := newSession(t)
+	large := s.cluster("edge-01").DeepCopy()
+	large.Status.Plan.OmittedChanges = 12
+	s.put("omniclusters", large)
+
+	_, _, err := s.run("approve", "edge-01", "--yes", "--hash", "5d0e")
+	if err == nil || len(s.writes()) > 0 {
+		t.Fatalf("%v, writes %v", err, s.writes())
+	}
+
+	for _, want := range []string{"12 changes more", "-v=2, the line with the hash 5d0e", `kubectl patch omnicluster edge-01 -n fleet --type=merge -p '{"spec":{"approvedPlan":"5d0e"}}'`} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+}

@@ -54,6 +54,7 @@ type reconciler struct {
 	outages  memory[time.Time]     // since when a deletion cannot use Omni
 	attempts memory[attempt]       // to make the changes of a turn
 	unwell   memory[unwell]        // when a cluster did not run well
+	logged   memory[digest]        // the plan that this process has logged last
 
 	deletions deletions // of documents, by namespace
 
@@ -105,6 +106,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			r.outages.forget(name)
 			r.attempts.forget(name)
 			r.unwell.forget(name)
+			r.logged.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {

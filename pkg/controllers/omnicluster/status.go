@@ -2,24 +2,16 @@ package omnicluster
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
-)
-
-const (
-	// planVerbosity is the verbosity at which plans are logged in full.
-	planVerbosity = 2
 )
 
 // report writes the results of a run into the status. Earlier results stay while Omni cannot be read.
@@ -53,7 +45,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 
 	switch {
 	case s.synced != nil:
-		logPlan(ctx, s)
+		r.logPlan(ctx, s)
 
 		// The first reads the approvals in the status, which the second writes.
 		status.UsedApproval = s.synced.UsedApproval()
@@ -156,24 +148,6 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.C
 	}
 
 	status.Omni = remoteStatus(*remote, describedMachines(s.input))
-}
-
-// logPlan logs a plan in full: once each time when it differs from the one in the status, and once when it is applied
-// at once.
-func logPlan(ctx context.Context, s *scope) {
-	logger := log.FromContext(ctx).V(planVerbosity)
-	if !logger.Enabled() || s.plan.Empty() {
-		return
-	}
-
-	shown := ""
-	if s.cluster.Status.Plan != nil {
-		shown = s.cluster.Status.Plan.Diff
-	}
-
-	if full := s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.Waiting)); s.wrote() || plan.BoundedDiff(full) != shown {
-		logger.Info("plan", "changes", consent.Summary(s.plan), "diff", full)
-	}
 }
 
 // reportAdoption writes into the status whether an existing cluster is being adopted.
