@@ -116,5 +116,5 @@ func (a *Access) refuse(ctx context.Context, secret *corev1.Secret, why error) e
 
 // change adds or removes the finalizer of the Secret in the version that was read.
 func (a *Access) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
-	return sources.ChangeFinalizer(ctx, a.Client, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, how) // the callers wrap it
+	return sources.ChangeFinalizer(ctx, a.Client, a.Live, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, how) // the callers wrap it
 }

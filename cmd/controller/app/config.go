@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -100,19 +101,22 @@ func (o *Options) hub() (*rest.Config, error) {
 
 // cacheOptions limit every watch to the one namespace that is served, and the watch of Secrets to that one and those
 // to which exports may write. They also drop managed fields, which can be half of an object: nothing here reads them,
-// and a write without them leaves those on the server unchanged.
+// and a write without them leaves those on the server unchanged. Of Secrets and ConfigMaps, which others write and no
+// quota of ours bounds, they keep what the controllers read.
 func (o *Options) cacheOptions() cache.Options {
+	secrets, configMaps := cache.ByObject{Transform: index.KeepNeeded}, cache.ByObject{Transform: index.KeepNeeded}
 	options := cache.Options{DefaultTransform: cache.TransformStripManagedFields(), NewInformer: newInformer}
+
 	if !o.AllNamespaces {
 		options.DefaultNamespaces = map[string]cache.Config{o.Namespace: {}}
 
-		secrets := map[string]cache.Config{o.Namespace: {}}
+		secrets.Namespaces = map[string]cache.Config{o.Namespace: {}}
 		for _, namespace := range o.ExportNamespaces {
-			secrets[namespace] = cache.Config{}
+			secrets.Namespaces[namespace] = cache.Config{}
 		}
-
-		options.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: {Namespaces: secrets}}
 	}
+
+	options.ByObject = map[client.Object]cache.ByObject{&corev1.Secret{}: secrets, &corev1.ConfigMap{}: configMaps}
 
 	return options
 }

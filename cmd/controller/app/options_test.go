@@ -136,7 +136,8 @@ func TestCacheIsRestrictedToTheNamespace(t *testing.T) {
 	}
 
 	for object, by := range parse(t, "--namespace=a", "--export-namespaces=b,c").cacheOptions().ByObject {
-		if _, isSecret := object.(*corev1.Secret); !isSecret || len(by.Namespaces) != 3 {
+		// Those without namespaces of their own have the default.
+		if _, isSecret := object.(*corev1.Secret); isSecret && len(by.Namespaces) != 3 || !isSecret && by.Namespaces != nil {
 			t.Errorf("%T: %+v", object, by.Namespaces)
 		}
 	}
@@ -178,5 +179,38 @@ func TestCacheHoldsNoManagedFields(t *testing.T) {
 
 	if got := cached.(*corev1.ConfigMap); got.ManagedFields != nil || got.Name != "a" {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestCacheKeepsLittleOfSecretsAndConfigMaps: of their metadata, in each namespace.
+func TestCacheKeepsLittleOfSecretsAndConfigMaps(t *testing.T) {
+	for _, flags := range [][]string{{"--namespace=a"}, {"--namespace=a", "--export-namespaces=b"}, {"--namespace=a", "--all-namespaces"}} {
+		kinds := 0
+
+		for object, by := range parse(t, flags...).cacheOptions().ByObject {
+			kinds++
+
+			metadata := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Name: "a", Labels: map[string]string{"app": "a"}, Annotations: map[string]string{corev1.LastAppliedConfigAnnotation: "canary"},
+			}}
+
+			if by.Transform == nil {
+				t.Fatalf("%v: %T: everything is kept", flags, object)
+			}
+
+			if _, err := by.Transform(metadata); err != nil || metadata.Labels != nil || metadata.Annotations != nil || metadata.Name != "a" {
+				t.Errorf("%v: %T: %+v, %v", flags, object, metadata, err)
+			}
+
+			for namespace, config := range by.Namespaces {
+				if config.Transform != nil {
+					t.Errorf("%v: %T: namespace %q has another transform", flags, object, namespace)
+				}
+			}
+		}
+
+		if kinds != 2 {
+			t.Errorf("%v: %d kinds", flags, kinds)
+		}
 	}
 }

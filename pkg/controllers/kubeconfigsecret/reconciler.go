@@ -26,7 +26,7 @@ import (
 // reconciler reads the metadata of Secrets, never their content.
 type reconciler struct {
 	client client.Client
-	live   client.Reader // of Namespaces
+	live   client.Reader // of Namespaces, and of a Secret that is changed
 	now    func() time.Time
 }
 
@@ -98,7 +98,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{RequeueAfter: again}, nil
 	}
 
-	err = sources.ChangeFinalizer(ctx, r.client, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, controllerutil.RemoveFinalizer)
+	err = sources.ChangeFinalizer(ctx, r.client, r.live, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, controllerutil.RemoveFinalizer)
 	if apierrors.IsConflict(err) { // its export wrote it at the same time: nothing to alarm anybody with
 		return reconcile.Result{RequeueAfter: time.Second}, nil
 	}

@@ -38,7 +38,8 @@ func TestLettingGo(t *testing.T) {
 		{"refused", refused, reconcile.Result{}, refused},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := &reconciler{client: heldSecret(t, test.patch), now: time.Now}
+			api := heldSecret(t, test.patch)
+			r := &reconciler{client: api, live: api, now: time.Now}
 
 			result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "ns", Name: "access"}})
 			if diff := cmp.Diff(test.want, result); diff != "" || !errors.Is(err, test.err) {

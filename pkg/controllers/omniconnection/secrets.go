@@ -134,7 +134,7 @@ func (r *reconciler) holdSecret(ctx context.Context, s *scope) error {
 
 // changeFinalizer changes our finalizer on a Secret. One that is gone meanwhile is no error.
 func (r *reconciler) changeFinalizer(ctx context.Context, secret metav1.ObjectMeta, how func(client.Object, string) bool) error {
-	err := sources.ChangeFinalizer(ctx, r.client, secret, v1alpha1.InUseFinalizer, how)
+	err := sources.ChangeFinalizer(ctx, r.client, r.live, secret, v1alpha1.InUseFinalizer, how)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("change the finalizers of Secret %q: %w", secret.Name, err)
 	}

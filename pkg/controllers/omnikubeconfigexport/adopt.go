@@ -15,12 +15,13 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
 
 // The annotations that the operator with CRDs writes on an exported Secret, besides the labels that both operators
 // write.
 const (
-	formerName         = v1alpha1.GroupName + "/kubeconfig-export-name"
+	formerName         = index.AnnotationFormerExportName
 	formerNamespace    = v1alpha1.AnnotationExportNamespace
 	formerSpecHash     = v1alpha1.GroupName + "/kubeconfig-export-spec-hash"
 	formerExpiration   = v1alpha1.GroupName + "/kubeconfig-expiration-time"

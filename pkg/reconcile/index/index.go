@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -115,22 +113,6 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 
 // RemoteKey returns the value of ByRemote for a cluster.
 func RemoteKey(connection, cluster string) string { return connection + "/" + cluster }
-
-// SecretMetadata returns an empty object for reading and watching Secrets without their content.
-func SecretMetadata() *metav1.PartialObjectMetadata {
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
-
-	return metadata
-}
-
-// ConfigMapMetadata is SecretMetadata for ConfigMaps.
-func ConfigMapMetadata() *metav1.PartialObjectMetadata {
-	metadata := &metav1.PartialObjectMetadata{}
-	metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-
-	return metadata
-}
 
 // of returns an index function for one kind.
 func of[O client.Object](values func(O) []string) client.IndexerFunc {
