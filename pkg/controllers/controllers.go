@@ -173,7 +173,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	}
 
 	if err := omnikubeconfigexport.Add(mgr, omnikubeconfigexport.Options{
-		Pool: pool, Objects: objects, Kubeconfigs: kubeconfigs, Namespaces: options.ExportNamespaces, HubID: options.HubID,
+		Pool: pool, Objects: objects, Kubeconfigs: kubeconfigs, Sources: options.Sources, Namespaces: options.ExportNamespaces, HubID: options.HubID,
 		Concurrency: options.Concurrency.OmniKubeconfigExport,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)

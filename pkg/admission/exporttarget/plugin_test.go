@@ -20,7 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// grants allows what it lists, as "verb namespace", and records the questions.
+// grants allows what it lists, as "verb namespace" or "verb namespace/name", and records the questions.
 type grants struct {
 	authorizer.Authorizer
 
@@ -31,9 +31,13 @@ type grants struct {
 
 func (g *grants) Authorize(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
 	question := asked.GetVerb() + " " + asked.GetNamespace()
+	if asked.GetName() != "" {
+		question += "/" + asked.GetName()
+	}
+
 	g.asked = append(g.asked, question)
 
-	if asked.GetUser().GetName() != "alice" || asked.GetResource() != "secrets" || asked.GetAPIGroup() != "" || asked.GetName() != "" || !asked.IsResourceRequest() {
+	if asked.GetUser().GetName() != "alice" || asked.GetResource() != "secrets" || asked.GetAPIGroup() != "" || !asked.IsResourceRequest() {
 		return authorizer.DecisionDeny, "another question", nil
 	}
 
@@ -49,6 +53,13 @@ func export(namespace, user string) *v1alpha1.OmniKubeconfigExport {
 		TargetSecretRef: v1alpha1.TargetSecretReference{Name: "access", Namespace: namespace},
 		ServiceAccount:  v1alpha1.KubeconfigServiceAccount{User: user},
 	}}
+}
+
+func adopting(namespace, user string) *v1alpha1.OmniKubeconfigExport {
+	o := export(namespace, user)
+	o.Spec.Adopt = true
+
+	return o
 }
 
 func TestValidate(t *testing.T) {
@@ -74,7 +85,7 @@ func TestValidate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := &grants{allowed: test.allowed}
-			err := validate(t, asked, test.old, test.now, test.subresource)
+			err := validate(t, asked, false, test.old, test.now, test.subresource)
 
 			if diff := cmp.Diff(test.asked, asked.asked); diff != "" {
 				t.Errorf("asked (-want +got):\n%s", diff)
@@ -90,7 +101,53 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func validate(t *testing.T, asked authorizer.Authorizer, old, now runtime.Object, subresource string) error {
+// TestAdopt: with references checked, who has an export take over a Secret, which replaces its content and deletes it with
+// the export, may do both to that Secret.
+func TestAdopt(t *testing.T) {
+	own, other := []string{"update apps/access", "delete apps/access"}, []string{"create flux-system", "update flux-system", "update flux-system/access", "delete flux-system/access"}
+	update, remove := `user "alice" cannot update Secret "access" in namespace "apps"`, `user "alice" cannot delete Secret "access" in namespace "apps"`
+
+	for name, test := range map[string]struct {
+		off      bool
+		old, now *v1alpha1.OmniKubeconfigExport
+		allowed  []string
+		asked    []string
+		refused  string
+	}{
+		"without any right":         {now: adopting("", "a"), asked: own[:1], refused: update},
+		"its own namespace, named":  {now: adopting("apps", "a"), asked: own[:1], refused: update},
+		"may only update":           {now: adopting("", "a"), allowed: own[:1], asked: own, refused: remove},
+		"may do both":               {now: adopting("", "a"), allowed: own, asked: own},
+		"references are unchecked":  {off: true, now: adopting("", "a")},
+		"without adopt":             {now: export("", "a")},
+		"elsewhere":                 {now: adopting("flux-system", "a"), allowed: other, asked: other},
+		"elsewhere, may not delete": {now: adopting("flux-system", "a"), allowed: other[:3], asked: other, refused: "cannot delete"},
+		"adopts from now on":        {old: export("", "a"), now: adopting("", "a"), asked: own[:1], refused: update},
+		"another user in it":        {old: adopting("", "a"), now: adopting("", "b"), asked: own[:1], refused: update},
+		"nothing changed":           {old: adopting("", "a"), now: adopting("", "a")},
+		"adopts no more":            {old: adopting("", "a"), now: export("", "a")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var old runtime.Object
+			if test.old != nil {
+				old = test.old
+			}
+
+			asked := &grants{allowed: test.allowed}
+			err := validate(t, asked, !test.off, old, test.now, "")
+
+			if diff := cmp.Diff(test.asked, asked.asked); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+
+			if test.refused == "" && err != nil || test.refused != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.refused)) {
+				t.Errorf("got %v, want %q", err, test.refused)
+			}
+		})
+	}
+}
+
+func validate(t *testing.T, asked authorizer.Authorizer, checks bool, old, now runtime.Object, subresource string) error {
 	t.Helper()
 
 	operation := admission.Create
@@ -100,6 +157,7 @@ func validate(t *testing.T, asked authorizer.Authorizer, old, now runtime.Object
 
 	plugin := exporttarget.New()
 	plugin.SetAuthorizer(asked)
+	plugin.SetCheckReferences(checks)
 
 	if err := plugin.ValidateInitialization(); err != nil {
 		t.Fatal(err)
@@ -113,7 +171,7 @@ func validate(t *testing.T, asked authorizer.Authorizer, old, now runtime.Object
 
 // An authorizer that gives no answer grants nothing.
 func TestNobodyAnswers(t *testing.T) {
-	err := validate(t, &grants{err: errors.New("the hub is away")}, nil, export("flux-system", "a"), "")
+	err := validate(t, &grants{err: errors.New("the hub is away")}, false, nil, export("flux-system", "a"), "")
 	if !apierrors.IsServiceUnavailable(err) || !strings.Contains(err.Error(), "try again") {
 		t.Error(err)
 	}

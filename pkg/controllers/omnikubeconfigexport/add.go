@@ -23,15 +23,19 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
-// Options are what the controller needs besides the manager. All are required except Namespaces and Now.
+// Options are what the controller needs besides the manager. All are required except Sources, Namespaces and
+// Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
 	Pool *session.Pool
 	// Objects and Kubeconfigs receive the metrics.
 	Objects     *metrics.Objects
 	Kubeconfigs *metrics.Kubeconfigs
+	// Sources says which Secrets are not taken over.
+	Sources sources.Policy
 	// Namespaces are the namespaces, besides an export's own, to which its Secret may be written.
 	Namespaces []string
 	// HubID is the ID of the hub in marks of ownership.

@@ -98,6 +98,8 @@ func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, e
 		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not written: %s; %s", name, why, remedy), nil
 	case !s.secret.DeletionTimestamp.IsZero():
 		return targetDeleting(name, s.secret), nil
+	case r.options.Sources.Why(s.secret) != "":
+		return loop.Stall(v1alpha1.ReasonSecretProtected, "Secret %q is not adopted: it %s; %s", name, r.options.Sources.Why(s.secret), chooseAnother), nil
 	case !s.hubs.Ours(s.secret.Labels[v1alpha1.MarkHub]):
 		hub := s.secret.Labels[v1alpha1.MarkHub]
 

@@ -20,7 +20,7 @@ func (r *reconciler) belongsTo(ctx context.Context, s *scope) (why, remedy strin
 
 	switch uid {
 	case "":
-		return "it exists and was not made by an OmniKubeconfigExport", takeOver(s), nil
+		return "it exists and was not made by an OmniKubeconfigExport", r.takeOver(s), nil
 	case string(s.export.UID):
 		return fmt.Sprintf("it is a copy of Secret %q that somebody made", s.secret.Annotations[v1alpha1.AnnotationExportSecret]), chooseAnother, nil
 	}
@@ -34,7 +34,7 @@ func (r *reconciler) belongsTo(ctx context.Context, s *scope) (why, remedy strin
 		return fmt.Sprintf("it belongs to OmniKubeconfigExport %q", owner), chooseAnother, nil
 	}
 
-	return redact.Line(formerOwner(s, uid)), takeOver(s), nil
+	return redact.Line(formerOwner(s, uid)), r.takeOver(s), nil
 }
 
 // livingOwner returns the name of this namespace's export with the UID in the target's mark; empty if there is none.
@@ -84,8 +84,8 @@ func formerOwner(s *scope, uid string) string {
 }
 
 // takeOver returns what to do about a Secret without an existing owner or without a mark.
-func takeOver(s *scope) string {
-	if !s.hubs.Ours(s.secret.Labels[v1alpha1.MarkHub]) {
+func (r *reconciler) takeOver(s *scope) string {
+	if !s.hubs.Ours(s.secret.Labels[v1alpha1.MarkHub]) || r.options.Sources.Why(s.secret) != "" {
 		return chooseAnother
 	}
 

@@ -7537,7 +7537,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					},
 					"adopt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "adopt takes over a Secret of this name that another made: the operator with CRDs, an export that is gone, or a person. It has to hold a kubeconfig and nothing else. A kubeconfig that is what this export asks for stays.",
+							Description: "adopt takes over a Secret of this name that another made: the operator with CRDs, an export that is gone, or a person. It has to hold a kubeconfig and nothing else, and not to be protected. A kubeconfig that is what this export asks for stays.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",

@@ -48,6 +48,16 @@ type Policy struct {
 
 // Check returns a *RefusedError if a Secret may not be used.
 func (p Policy) Check(secret *corev1.Secret) error {
+	why := p.Why(secret)
+	if why == "" {
+		return nil
+	}
+
+	return &RefusedError{fmt.Sprintf("Secret %q %s: it is neither copied nor used; put what is needed into a Secret of its own and name that", secret.Name, why)}
+}
+
+// Why returns why a Secret may not be used, as the rest of a sentence that begins with its name; empty if it may be.
+func (p Policy) Why(secret *corev1.Secret) string {
 	why := ""
 
 	switch secret.Type { //nolint:exhaustive // all others are meant to be used
@@ -61,16 +71,14 @@ func (p Policy) Check(secret *corev1.Secret) error {
 
 	switch {
 	case why != "":
-		why += fmt.Sprintf(" (type %s)", secret.Type)
+		return why + fmt.Sprintf(" (type %s)", secret.Type)
 	case slices.Contains(p.Protected, client.ObjectKeyFromObject(secret)):
-		why = "belongs to the operator's own installation (--protected-secrets)"
+		return "belongs to the operator's own installation (--protected-secrets)"
 	case secret.Labels[v1alpha1.LabelProtected] == v1alpha1.ProtectedValue:
-		why = fmt.Sprintf("is protected (label %s)", v1alpha1.LabelProtected)
+		return fmt.Sprintf("is protected (label %s)", v1alpha1.LabelProtected)
 	default:
-		return nil
+		return ""
 	}
-
-	return &RefusedError{fmt.Sprintf("Secret %q %s: it is neither copied nor used; put what is needed into a Secret of its own and name that", secret.Name, why)}
 }
 
 // Manager returns a manager whose API reader returns a *RefusedError for Secrets that may not be used, so that no

@@ -60,7 +60,8 @@ type OmniKubeconfigExportSpec struct {
 	Format KubeconfigFormat `json:"format,omitempty"`
 
 	// adopt takes over a Secret of this name that another made: the operator with CRDs, an export that is gone, or a
-	// person. It has to hold a kubeconfig and nothing else. A kubeconfig that is what this export asks for stays.
+	// person. It has to hold a kubeconfig and nothing else, and not to be protected. A kubeconfig that is what this export
+	// asks for stays.
 	// +optional
 	Adopt bool `json:"adopt"`
 

@@ -45,7 +45,8 @@ type OmniKubeconfigExportSpecApplyConfiguration struct {
 	// format is Kubeconfig (the default) or ArgoCD, an Argo CD cluster Secret.
 	Format *omniv1alpha1.KubeconfigFormat `json:"format,omitempty"`
 	// adopt takes over a Secret of this name that another made: the operator with CRDs, an export that is gone, or a
-	// person. It has to hold a kubeconfig and nothing else. A kubeconfig that is what this export asks for stays.
+	// person. It has to hold a kubeconfig and nothing else, and not to be protected. A kubeconfig that is what this export
+	// asks for stays.
 	Adopt *bool `json:"adopt,omitempty"`
 	// secretTemplate adds labels and annotations to the Secret.
 	SecretTemplate *SecretTemplateApplyConfiguration `json:"secretTemplate,omitempty"`
