@@ -43,10 +43,6 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 		return unread, r.changeFinalizer(ctx, secret.ObjectMeta, controllerutil.RemoveFinalizer)
 	}
 
-	if err := r.holdSecret(ctx, s); err != nil {
-		return loop.Outcome{}, err
-	}
-
 	if explained {
 		return unread, nil
 	}
@@ -63,6 +59,12 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 	key, err := session.ParseServiceAccountKey(value)
 	if err != nil {
 		return keyRefused(ref, err), nil
+	}
+
+	// Only a Secret that holds a key: who names another must not keep its owners from deleting it. One that is held stays
+	// so with a bad value, which is corrected sooner or later.
+	if err := r.holdSecret(ctx, s.connection, secret); err != nil {
+		return loop.Outcome{}, err
 	}
 
 	kept, err := r.warnOfDeletion(ctx, s.connection, secret)

@@ -48,6 +48,46 @@ func TestProtectedSecretIsNeitherUsedNorHeld(t *testing.T) {
 	}
 }
 
+// A Secret that holds no key is not held, whoever names it: its owners could not delete it. One that was held stays so,
+// because a key that is written wrong and corrected is still needed.
+func TestOnlyKeysAreHeld(t *testing.T) {
+	f := newFixture(t)
+
+	if err := f.client.Create(t.Context(), cluster("demo")); err != nil {
+		t.Fatal(err)
+	}
+
+	for name, test := range map[string]struct{ value, reason string }{
+		"a password":           {"hunter2", v1alpha1.ReasonKeyInvalid},
+		"an environment block": {"OMNI_ENDPOINT=https://a\nOMNI_SERVICE_ACCOUNT_KEY=" + f.key, v1alpha1.ReasonKeyIsEnvironmentBlock},
+		"nothing":              {"", v1alpha1.ReasonKeyInvalid},
+	} {
+		f.secret("key", test.value)
+		f.expect("CredentialsFound", "False", test.reason)
+
+		if got := f.finalizers("key"); len(got) != 0 {
+			t.Errorf("%s: held by %q", name, got)
+		}
+	}
+
+	f.edit(func(o *v1alpha1.OmniConnection) { o.Spec.Auth.ServiceAccountSecretRef.Key = "another" })
+	f.expect("CredentialsFound", "False", v1alpha1.ReasonSecretKeyNotFound)
+
+	if got := f.finalizers("key"); len(got) != 0 {
+		t.Errorf("held by %q without the key", got)
+	}
+
+	f.edit(func(o *v1alpha1.OmniConnection) { o.Spec.Auth.ServiceAccountSecretRef.Key = "serviceAccountKey" })
+	f.secret("key", f.key)
+	f.expect("Reachable", "True", "Connected")
+	f.secret("key", "hunter2")
+	f.expect("CredentialsFound", "False", v1alpha1.ReasonKeyInvalid)
+
+	if got := f.finalizers("key"); len(got) != 1 {
+		t.Errorf("a key that was held is held by %q", got)
+	}
+}
+
 func TestSecretIsKeptWhileItIsUsed(t *testing.T) {
 	f := newFixture(t)
 	f.secret("key", f.key)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -107,21 +108,10 @@ func (r *reconciler) isNeeded(ctx context.Context, secret client.Object) (bool, 
 }
 
 // holdSecret makes sure that the key's Secret outlives the OmniClusters that need it.
-func (r *reconciler) holdSecret(ctx context.Context, s *scope) error {
-	used, err := r.isUsed(ctx, client.ObjectKeyFromObject(s.connection))
+func (r *reconciler) holdSecret(ctx context.Context, connection *v1alpha1.OmniConnection, secret *corev1.Secret) error {
+	used, err := r.isUsed(ctx, client.ObjectKeyFromObject(connection))
 	if err != nil || !used {
 		return err
-	}
-
-	secret, name := index.SecretMetadata(), s.connection.Spec.Auth.ServiceAccountSecretRef.Name
-
-	err = r.client.Get(ctx, client.ObjectKey{Namespace: s.connection.Namespace, Name: name}, secret)
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("read the metadata of Secret %q: %w", name, err)
 	}
 
 	// The API server accepts no new finalizer on an object that is being deleted.
