@@ -214,6 +214,25 @@ func TestAccounts(t *testing.T) {
 	}
 }
 
+// TestNoOwners: nothing of ours sets an owner reference, so no role allows what one with blockOwnerDeletion would need.
+func TestNoOwners(t *testing.T) {
+	for name, values := range valueSets(t) {
+		for _, object := range decode(t, stream(mustRender(t, values))) {
+			rules, _, err := unstructured.NestedSlice(object.Object, "rules")
+			if kind := object.GetKind(); kind != "Role" && kind != "ClusterRole" || err != nil {
+				continue
+			}
+
+			for _, rule := range rules {
+				resources, _, _ := unstructured.NestedStringSlice(rule.(map[string]any), "resources")
+				if slices.ContainsFunc(resources, func(resource string) bool { return strings.HasSuffix(resource, "/finalizers") }) {
+					t.Errorf("%s: %s allows %v", name, identity(object), resources)
+				}
+			}
+		}
+	}
+}
+
 // TestSecurityPage: docs/concepts/security.md names every resource that a role of ours is about.
 func TestSecurityPage(t *testing.T) {
 	_, rest, _ := strings.Cut(read(t, filepath.Join(root, "docs/concepts/security.md")), "\n## Roles\n")

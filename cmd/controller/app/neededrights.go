@@ -42,10 +42,6 @@ func rightsOf(served string, options *Options) []authorizationv1.ResourceAttribu
 		add(served, v1alpha1.GroupName, rolloutPolicies+"/status", "", "get", "update", "patch")
 	}
 
-	for _, owner := range []string{"omniclusters", "omnikubeconfigexports", "omnisecretsyncs", "omnihelmreleases"} {
-		add(served, v1alpha1.GroupName, owner+"/finalizers", "", "update")
-	}
-
 	add(served, "", "secrets", "", "get", "list", "watch", "create", "update", "patch", "delete")
 	add(served, "", "configmaps", "", "get", "list", "watch")
 	add(served, "", "namespaces", served, "get")

@@ -17,8 +17,8 @@ import (
 )
 
 // refuseLostData keeps a server from starting empty if snapshots say that there were objects: after the loss of a
-// volume, or with a volume that is not mounted. The hub's garbage collector would remove the dependents of the
-// missing objects, and snapshots of the empty server would replace the good ones.
+// volume, or with a volume that is not mounted. The hub's garbage collector would remove what has an owner
+// reference to a missing object, and snapshots of the empty server would replace the good ones.
 //
 // It does so, too, if a server has started empty already, where the snapshots were not mounted.
 func refuseLostData(dataDir, snapshots string) error {

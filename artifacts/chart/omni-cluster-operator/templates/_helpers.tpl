@@ -116,8 +116,8 @@ topologySpreadConstraints:
 {{- end }}
 
 {{/* Fails if the objects are elsewhere: a `helm upgrade` that forgot some values, or changed the names, would otherwise serve an
-     empty API, and the garbage collector would remove exported kubeconfigs, whose owners are not there. Without a cluster,
-     as in `helm template`, nothing is found and nothing refused. */}}
+     empty API: nobody renews exported kubeconfigs then, and what others gave an owner reference to one of the objects is
+     removed by the garbage collector. Without a cluster, as in `helm template`, nothing is found and nothing refused. */}}
 {{- define "omni.refuseOtherStorage" -}}
 {{- $embedded := .Values.apiserver.etcd.embedded.enabled -}}
 {{- $now := ternary "embedded" "external" $embedded -}}
