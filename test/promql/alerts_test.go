@@ -145,6 +145,13 @@ func TestAlerts(t *testing.T) {
 				"apiserver_request_total{job=\"omni-apiserver\",code=\"200\",verb=\"GET\"} 0+96x200",
 			after: 11 * time.Minute, says: "More than 5 %",
 		},
+		"OmniAPIServerNotReady": {
+			bad: "apiserver_request_total{job=\"omni-apiserver\",pod=\"omni-apiserver-0\",code=\"500\",subresource=\"/readyz\"} 0+6x200\n" +
+				"apiserver_request_total{job=\"omni-apiserver\",pod=\"omni-apiserver-1\",code=\"200\",subresource=\"/readyz\"} 0+6x200",
+			good: "apiserver_request_total{job=\"omni-apiserver\",pod=\"omni-apiserver-0\",code=\"500\",subresource=\"/readyz\"} 0+3x200\n" +
+				"apiserver_request_total{job=\"omni-apiserver\",pod=\"omni-apiserver-0\",code=\"200\",subresource=\"/readyz\"} 0+3x200",
+			after: 11 * time.Minute, says: "omni-apiserver-0 runs and is not ready",
+		},
 		"OmniServingCertificateExpires": {
 			bad:   `omni_apiserver_serving_certificate_expiration_timestamp_seconds{job="omni-apiserver"} 604799x200`,
 			good:  `omni_apiserver_serving_certificate_expiration_timestamp_seconds{job="omni-apiserver"} 700000x200`,
@@ -263,6 +270,28 @@ func TestAlertsThatLast(t *testing.T) {
 			alert: "OmniRolloutStopped", after: 15 * time.Minute,
 			series: `omni_rollout_stopped{namespace="team",policy="all",pod="one"} 1x9 stale` + "\n" +
 				`omni_rollout_stopped{namespace="team",policy="all",pod="two"} _x10 1x100`,
+		},
+		"requests to a quiet server, all of which fail, among its probes": {
+			alert: "OmniAPIServerErrors", after: 11 * time.Minute,
+			series: `apiserver_request_total{job="omni-apiserver",code="200",verb="GET",subresource="/readyz"} 0+12x200` + "\n" +
+				`apiserver_request_total{job="omni-apiserver",code="200",verb="GET",subresource="/livez"} 0+12x200` + "\n" +
+				`apiserver_request_total{job="omni-apiserver",code="200",verb="GET",subresource="/healthz"} 0+12x200` + "\n" +
+				`apiserver_request_total{job="omni-apiserver",code="500",verb="GET",resource="omniclusters"} 0+1.8x200`,
+		},
+		"probes that fail, and requests that do not": {
+			alert: "OmniAPIServerErrors", quiet: true,
+			series: `apiserver_request_total{job="omni-apiserver",code="500",verb="GET",subresource="/readyz"} 0+36x200` + "\n" +
+				`apiserver_request_total{job="omni-apiserver",code="200",verb="GET",resource="omniclusters"} 0+2x200`,
+		},
+		"a server that is not ready, before and after a restart": {
+			alert: "OmniAPIServerNotReady", after: 11 * time.Minute,
+			series: `apiserver_request_total{job="omni-apiserver",pod="one",instance="a",code="500",subresource="/readyz"} 0+6x6 stale` + "\n" +
+				`apiserver_request_total{job="omni-apiserver",pod="one",instance="b",code="500",subresource="/readyz"} _x7 0+6x200`,
+		},
+		"a server that takes nine minutes to become ready": {
+			alert: "OmniAPIServerNotReady", quiet: true,
+			series: `apiserver_request_total{job="omni-apiserver",pod="one",code="500",subresource="/readyz"} 0+6x8 48x200` + "\n" +
+				`apiserver_request_total{job="omni-apiserver",pod="one",code="200",subresource="/readyz"} _x8 0+6x200`,
 		},
 		"a Helm action that failed once": {
 			alert: "OmniHelmActionsFail", quiet: true,
