@@ -211,6 +211,11 @@ func (l *live) secretsStay() {
 // until the commands of the how-to let go of it.
 func (l *live) removeForGood() {
 	l.t.Helper()
+
+	const theirs = "example.com/of-somebody-else"
+
+	kubectl(l.t, l.running.hub, "", "patch", "secret", "omni-service-account", "-n", namespace, "--type=json",
+		"-p", `[{"op":"add","path":"/metadata/finalizers/0","value":"`+theirs+`"}]`)
 	kubectl(l.t, l.running.hub, "", "delete", "secret", "omni-service-account", "cluster-01-kubeconfig", "-n", namespace, "--wait=false")
 
 	remaining := []string{"get", "secrets", "-n", namespace, "--field-selector=type=Opaque", "-o", "jsonpath={.items[*].metadata.name}"}
@@ -219,6 +224,13 @@ func (l *live) removeForGood() {
 	}
 
 	runShell(l.t, l.running.hub, shellBlock(l.t, filepath.Join(root, "docs/how-to/install.md"), "omni.texashpc.com/in-use"))
+
+	if got := kubectl(l.t, l.running.hub, "", "get", "secret", "omni-service-account", "-n", namespace, "-o", "jsonpath={.metadata.finalizers[*]}"); got != theirs {
+		l.t.Errorf("the commands of the how-to leave the finalizers %q", got)
+	}
+
+	kubectl(l.t, l.running.hub, "", "patch", "secret", "omni-service-account", "-n", namespace, "--type=json",
+		"-p", `[{"op":"remove","path":"/metadata/finalizers/0"}]`)
 
 	if got := kubectl(l.t, l.running.hub, "", remaining...); got != "" {
 		l.t.Errorf("the commands of the how-to leave %q", got)

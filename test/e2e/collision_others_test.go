@@ -70,6 +70,7 @@ kind: Secret
 metadata:
   name: demo-kubeconfig
   ownerReferences:
+    - {apiVersion: v1, kind: ConfigMap, name: of-somebody-else, uid: 00000000-0000-0000-0000-000000000002}
     - {apiVersion: omni.texashpc.com/v1alpha1, kind: OmniKubeconfigExport, name: demo, uid: 00000000-0000-0000-0000-000000000001}`,
 		`apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
