@@ -14,7 +14,7 @@ import (
 // announced are the events of one result.
 func announced(result plan.Result) []string {
 	recorder := events.NewFakeRecorder(1000)
-	(&reconciler{events: recorder}).announce(newCluster(), consent.DecideDeletion(&plan.Plan{}).After(result, nil).Taken(), false)
+	(&reconciler{events: recorder}).announce(newCluster(), consent.DecideTeardown(&plan.Plan{}).After(result, nil).Taken(), false)
 	close(recorder.Events)
 
 	var got []string
@@ -60,7 +60,7 @@ func TestAnnounce(t *testing.T) {
 // What somebody else changed in Omni is not told like a change of the documents.
 func TestAnnounceCorrections(t *testing.T) {
 	recorder := events.NewFakeRecorder(1000)
-	(&reconciler{events: recorder}).announce(newCluster(), consent.DecideDeletion(&plan.Plan{}).After(plan.Result{
+	(&reconciler{events: recorder}).announce(newCluster(), consent.DecideTeardown(&plan.Plan{}).After(plan.Result{
 		Applied: []plan.Change{
 			{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "400-demo"},
 			{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"},

@@ -33,7 +33,7 @@ func (r *reconciler) logPlan(ctx context.Context, s *scope) {
 		return
 	}
 
-	hash, full := s.synced.Hash(), s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.Waiting))
+	hash, full := s.synced.Hash(), s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.WaitingForOmni))
 
 	now := digest(sha256.Sum256([]byte(hash + "\n" + full)))
 	if now == r.logged.of(name) && !s.wrote() {

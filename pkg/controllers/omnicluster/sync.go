@@ -51,7 +51,7 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome,
 	}
 
 	outcome := r.whatIsLeft(ctx, s, found.Decision)
-	found.complete = outcome.Continues() && len(found.Waiting()) == 0
+	found.complete = outcome.Continues() && len(found.WaitingForTurn()) == 0
 
 	return found, outcome, nil
 }
@@ -67,7 +67,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 
 	asked := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDestroys(ctx, s) }}
 	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{
-		Consent: found.MayDestroy, Admit: found.MayBegin, Confirm: asked.confirm, Known: known.find,
+		Consent: found.MayDestroy, Admit: found.Admits, Confirm: asked.confirm, Known: known.find,
 	})
 	found.Decision = found.After(result, err)
 	r.announceAdoption(s.cluster, found.Decision)
@@ -119,7 +119,7 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q changed in Omni meanwhile; the plan is made anew", s.name), nil
 	}
 
-	if valid, err := r.mayBegin(ctx, s, decision); err != nil || !valid {
+	if valid, err := r.mayStillBegin(ctx, s, decision); err != nil || !valid {
 		return loop.Overtaken(v1alpha1.ReasonConflict, "the rollout policy or the object changed meanwhile; the plan is made anew"), err
 	}
 
@@ -154,11 +154,11 @@ func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.
 		return outcome
 	case len(leaving) > 0:
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, leaving))
-	case len(s.plan.Waiting) > 0:
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni: %s: %s", consent.ChangeNames(s.plan.Waiting), s.plan.Waiting[0].Reason)
+	case len(s.plan.WaitingForOmni) > 0:
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni: %s: %s", consent.ChangeNames(s.plan.WaitingForOmni), s.plan.WaitingForOmni[0].Reason)
 	case len(held) > 0:
 		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", consent.ChangeNames(held))
-	case len(decision.Waiting()) > 0:
+	case len(decision.WaitingForTurn()) > 0:
 		_, message := decision.Held()
 
 		return loop.Note(v1alpha1.ReasonHeld, "%s", message)

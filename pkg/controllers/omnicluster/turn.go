@@ -18,9 +18,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// mayBegin asks the API server, without the cache, whether the changes of a decision may still begin: the cache may lack a
+// mayStillBegin asks the API server, without the cache, whether the changes of a decision may still begin: the cache may lack a
 // new policy, or a new label of the cluster. A new cluster is not asked about: no policy holds its changes.
-func (r *reconciler) mayBegin(ctx context.Context, s *scope, decision consent.Decision) (bool, error) {
+func (r *reconciler) mayStillBegin(ctx context.Context, s *scope, decision consent.Decision) (bool, error) {
 	begins, withoutTurn := decision.Begins(), r.options.Rollouts && isGoverned(s) && decision.BeginsWithoutTurn()
 	if !begins && !withoutTurn {
 		return true, nil

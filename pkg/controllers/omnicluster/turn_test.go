@@ -157,7 +157,7 @@ func TestIsTurn(t *testing.T) {
 				options: Options{Now: func() time.Time { return wednesday.Add(test.at) }},
 			}
 
-			if got, err := r.mayBegin(t.Context(), s, decision); err != nil || got != test.want {
+			if got, err := r.mayStillBegin(t.Context(), s, decision); err != nil || got != test.want {
 				t.Errorf("%t %v, want %t", got, err, test.want)
 			}
 		})
@@ -197,7 +197,7 @@ func TestABegunTurnGoesOn(t *testing.T) {
 				t.Fatal("the turn does not go on")
 			}
 
-			if got, err := r.mayBegin(t.Context(), &scope{cluster: now.cluster, name: testCluster}, decision); err != nil || !got {
+			if got, err := r.mayStillBegin(t.Context(), &scope{cluster: now.cluster, name: testCluster}, decision); err != nil || !got {
 				t.Errorf("%t %v", got, err)
 			}
 		})
@@ -334,7 +334,7 @@ func TestANewPolicyHolds(t *testing.T) {
 
 			decision := consent.Decide(upgradeFacts(now.cluster, consent.Gate{}))
 
-			if got, err := r.mayBegin(t.Context(), s, decision); err != nil || got != test.want {
+			if got, err := r.mayStillBegin(t.Context(), s, decision); err != nil || got != test.want {
 				t.Errorf("%t %v, want %t", got, err, test.want)
 			}
 		})

@@ -33,9 +33,9 @@ func (p *Plan) HeldBack(consent, admit func(Change) bool) []Change {
 //     with an even number of members until then.
 func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 	held := make([]bool, len(steps))
-	has := func(change Change) bool { return !change.needsConsent() || consent != nil && consent(change) }
+	hasConsent := func(change Change) bool { return !change.needsConsent() || consent != nil && consent(change) }
 	isTurn := func(change Change) bool { return admit == nil || admit(change) }
-	goes := func(change Change) bool { return has(change) && isTurn(change) }
+	goes := func(change Change) bool { return hasConsent(change) && isTurn(change) }
 	spared := map[string]bool{} // sets with a machine whose removal is held
 
 	for _, s := range steps {
@@ -44,7 +44,7 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 		}
 	}
 
-	waiting := waiting{sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}, manifests: map[string]bool{}}
+	behind := affected{sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}, manifests: map[string]bool{}}
 
 	for i, s := range steps {
 		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.needsConsent()
@@ -53,28 +53,28 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 		}
 
 		held[i] = true
-		waiting.add(s, isTurn(s.change))
+		behind.add(s, isTurn(s.change))
 	}
 
 	for i, s := range steps {
-		if !held[i] && !s.change.TearingDown && waiting.holds(s) {
+		if !held[i] && !s.change.TearingDown && behind.holds(s) {
 			held[i] = true
-			waiting.addManifests(s) // the steps that give it objects are behind it
+			behind.addManifests(s) // the steps that give it objects are behind it
 		}
 	}
 
 	return held
 }
 
-// waiting is what the held steps of a plan affect.
-type waiting struct{ sets, machines, controlPlanes, manifests map[string]bool }
+// affected is what the held steps of a plan affect.
+type affected struct{ sets, machines, controlPlanes, manifests map[string]bool }
 
 // add records a held step.
-func (w waiting) add(s step, isTurn bool) {
-	w.addManifests(s)
+func (a affected) add(s step, isTurn bool) {
+	a.addManifests(s)
 
 	if s.change.Type == omnires.MachineSetType {
-		w.sets[s.change.ID] = true
+		a.sets[s.change.ID] = true
 	}
 
 	// A change that removes nothing leaves the machine as it is: nothing depends on it.
@@ -83,29 +83,29 @@ func (w waiting) add(s step, isTurn bool) {
 	}
 
 	for _, machine := range s.machines {
-		w.machines[machine] = true
+		a.machines[machine] = true
 	}
 
 	if s.controlPlane && !isTurn {
-		w.controlPlanes[s.set] = true
+		a.controlPlanes[s.set] = true
 	}
 }
 
 // addManifests records a manifest group that Omni does not get yet.
-func (w waiting) addManifests(s step) {
+func (a affected) addManifests(s step) {
 	if s.change.Type == TypeManifestGroup && s.change.Action != ActionDestroy {
-		w.manifests[s.change.ID] = true
+		a.manifests[s.change.ID] = true
 	}
 }
 
 // holds reports whether a step depends on a held one.
-func (w waiting) holds(s step) bool {
-	if slices.ContainsFunc(s.keepers, func(keeper resource.Resource) bool { return w.manifests[keeper.Metadata().ID()] }) {
+func (a affected) holds(s step) bool {
+	if slices.ContainsFunc(s.keepers, func(keeper resource.Resource) bool { return a.manifests[keeper.Metadata().ID()] }) {
 		return true
 	}
 
 	if s.change.Type == omnires.MachineSetNodeType {
-		return w.sets[s.set] || w.controlPlanes[s.set] && s.change.Action == ActionCreate
+		return a.sets[s.set] || a.controlPlanes[s.set] && s.change.Action == ActionCreate
 	}
 
 	removes := s.change.Action == ActionDestroy ||
@@ -115,12 +115,12 @@ func (w waiting) holds(s step) bool {
 		return false
 	}
 
-	if w.sets[s.set] {
+	if a.sets[s.set] {
 		return true
 	}
 
 	for _, machine := range s.machines {
-		if w.machines[machine] {
+		if a.machines[machine] {
 			return true
 		}
 	}

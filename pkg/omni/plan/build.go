@@ -128,7 +128,7 @@ func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
 
 	if b.leased[omni.KeyOf(item)] {
 		s.change.Reason = "Omni still has to release this machine from its machine class"
-		plan.Waiting = append(plan.Waiting, s.change)
+		plan.WaitingForOmni = append(plan.WaitingForOmni, s.change)
 
 		return
 	}
@@ -152,7 +152,7 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 	}
 
 	if s.change.Reason != "" {
-		plan.Waiting = append(plan.Waiting, s.change)
+		plan.WaitingForOmni = append(plan.WaitingForOmni, s.change)
 
 		return true
 	}
@@ -171,7 +171,7 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 	}
 
 	if s.change.Type == TypeManifestGroup && !b.judgeManifestUpdate(&s) {
-		plan.Waiting = append(plan.Waiting, s.change)
+		plan.WaitingForOmni = append(plan.WaitingForOmni, s.change)
 
 		return false
 	}

@@ -39,7 +39,7 @@ type Change struct {
 	// Destructive is also true if Omni removes objects from the running cluster because a manifest group is destroyed or
 	// leaves mode full.
 	Destructive bool
-	// Reason is why the change is destructive, or, in Plan.Waiting, what it waits for, in a few words; else empty.
+	// Reason is why the change is destructive, or, in Plan.WaitingForOmni, what it waits for, in a few words; else empty.
 	Reason string
 	// Created is when Omni created the existing resource; zero for a create.
 	Created time.Time

@@ -27,7 +27,7 @@ const (
 // Diff never shows content that may hold a secret, neither Omni's nor the template's: for every type but those of
 // shownSpec, it shows only the size of the spec.
 //
-// changes are usually those of Plan.Changes and Plan.Waiting that an Apply did not make. Changes that are not in the
+// changes are usually those of Plan.Changes and Plan.WaitingForOmni that an Apply did not make. Changes that are not in the
 // plan, or that wait, get their first line only.
 func (p *Plan) Diff(changes []Change) string {
 	steps := make(map[string]step, len(p.steps))
@@ -71,7 +71,7 @@ func diffKey(change Change) string {
 // inOrder sorts changes: destructive ones first, otherwise in the plan's order.
 func (p *Plan) inOrder(changes []Change) []Change {
 	rank := map[string]int{}
-	for i, change := range slices.Concat(p.Changes, p.Waiting) {
+	for i, change := range slices.Concat(p.Changes, p.WaitingForOmni) {
 		rank[diffKey(change)] = i
 	}
 

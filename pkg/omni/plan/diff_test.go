@@ -57,7 +57,7 @@ kernelArgs:
 `
 
 // everything returns all changes of a plan.
-func everything(plan *Plan) []Change { return slices.Concat(plan.Changes, plan.Waiting) }
+func everything(plan *Plan) []Change { return slices.Concat(plan.Changes, plan.WaitingForOmni) }
 
 func TestDiffOfCreates(t *testing.T) {
 	plan := mustPlan(t, omnitest.NewFakeOmni(), secretiveTemplate, Options{})

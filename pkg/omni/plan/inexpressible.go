@@ -28,7 +28,7 @@ func Inexpressible(ctx context.Context, st state.State, template []byte, keys om
 		return nil, fmt.Errorf("compare the export with Omni: %w", err)
 	}
 
-	left := slices.Clone(plan.Waiting)
+	left := slices.Clone(plan.WaitingForOmni)
 
 	for _, s := range plan.steps {
 		if !onlyMarks(s, keys) {

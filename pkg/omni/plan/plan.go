@@ -32,9 +32,9 @@ type Plan struct {
 	Cluster string
 	// Changes are the writes, in the order in which Apply makes them.
 	Changes []Change
-	// Waiting are changes that cannot be made yet: the resource is being torn down, or Omni has not released a machine of
+	// WaitingForOmni are changes that cannot be made yet: the resource is being torn down, or Omni has not released a machine of
 	// a class yet. Reason says which. A plan that has only these is not finished.
-	Waiting []Change
+	WaitingForOmni []Change
 	// Hash is the sha256 (hexadecimal) over the sorted keys of the destructive
 	// changes that have not begun; empty if there are none.
 	Hash string
@@ -85,7 +85,7 @@ func (p *Plan) Count(action Action) int {
 }
 
 // Empty reports whether Omni matches the template.
-func (p *Plan) Empty() bool { return len(p.Changes) == 0 && len(p.Waiting) == 0 }
+func (p *Plan) Empty() bool { return len(p.Changes) == 0 && len(p.WaitingForOmni) == 0 }
 
 // Destructive returns the destructive changes that have not begun: those that Hash covers.
 func (p *Plan) Destructive() []Change {
@@ -107,7 +107,7 @@ func (p *Plan) Destructive() []Change {
 //     Sync would silently relabel;
 //   - keeps machine locks set in Omni unless a Machine document names the machine, and always keeps the cluster's own
 //     lock and import marks;
-//   - never changes a resource that is being torn down (Plan.Waiting), nor a cluster that is (ErrClusterTearingDown).
+//   - never changes a resource that is being torn down (Plan.WaitingForOmni), nor a cluster that is (ErrClusterTearingDown).
 //
 // A template that needed no change is not compared again while the state has what the comparison read (Checked).
 //

@@ -63,7 +63,7 @@ func lines(plan *Plan) []string {
 		shown = append(shown, line)
 	}
 
-	for _, change := range plan.Waiting {
+	for _, change := range plan.WaitingForOmni {
 		shown = append(shown, "? "+change.String())
 	}
 

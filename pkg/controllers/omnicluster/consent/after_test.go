@@ -35,7 +35,7 @@ func TestAfter(t *testing.T) {
 	made, another, late, refused, failed, forgotten := create("made"), create("another"), create("late"), create("refused"), create("failed"), create("forgotten")
 	planned := planned(made, another, late, refused, failed, forgotten, theirs, going, begun)
 	planned.Live = []plan.SetState{{ID: "going", Size: "3"}}
-	planned.Waiting = []plan.Change{create("waits")}
+	planned.WaitingForOmni = []plan.Change{create("waits")}
 	cluster := newCluster()
 	cluster.Status.AppliedMachineSets = []v1alpha1.AppliedMachineSet{{ID: "going", Size: "3"}}
 
@@ -47,7 +47,7 @@ func TestAfter(t *testing.T) {
 		t.Fatal(diff)
 	}
 
-	if got, want := d.Left(), append(planned.Changes[:9:9], planned.Waiting...); cmp.Diff(want, got) != "" {
+	if got, want := d.Left(), append(planned.Changes[:9:9], planned.WaitingForOmni...); cmp.Diff(want, got) != "" {
 		t.Error(cmp.Diff(want, got))
 	}
 
@@ -96,7 +96,7 @@ func TestAfterCountsTheSaferWord(t *testing.T) {
 		"pending": {Applied: []plan.Change{one}, Pending: []plan.Change{one}},
 		"refused": {Applied: []plan.Change{one}, Refused: []*plan.ChangeError{{Change: one}}},
 	} {
-		if d := DecideDeletion(planned(one)).After(result, nil); len(d.Left()) != 1 || len(d.Done()) != 0 {
+		if d := DecideTeardown(planned(one)).After(result, nil); len(d.Left()) != 1 || len(d.Done()) != 0 {
 			t.Errorf("%s: %v", name, states(d))
 		}
 	}

@@ -75,9 +75,9 @@ func Decide(f Facts) Decision {
 	return d.judged().withGate()
 }
 
-// DecideDeletion returns the decision for the plan that destroys a cluster. The user asked for it as a whole, so every
+// DecideTeardown returns the decision for the plan that destroys a cluster. The user asked for it as a whole, so every
 // change of it may be made.
-func DecideDeletion(planned *plan.Plan) Decision {
+func DecideTeardown(planned *plan.Plan) Decision {
 	return Decision{facts: Facts{Plan: planned}, Items: itemsOf(planned, Record{}, v1alpha1.ChangePolicyApply, "")}
 }
 
@@ -134,7 +134,7 @@ func (d Decision) judge(needs Need) (State, Hold) {
 
 // MayApply reports whether changes that destroy nothing, and wait for no turn, may be written to Omni.
 func (d Decision) MayApply() bool {
-	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.Waiting())
+	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())
 }
 
 // Destroys returns the destructive changes that may be made now.

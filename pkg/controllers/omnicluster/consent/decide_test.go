@@ -111,7 +111,7 @@ func (g gate) decideItems(items []Item) Decision {
 
 	for range g.waiting {
 		item := Item{Change: plan.Change{Action: plan.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "waits"}, State: Held, Hold: HoldOmni}
-		planned.Waiting = append(planned.Waiting, item.Change)
+		planned.WaitingForOmni = append(planned.WaitingForOmni, item.Change)
 		items = append(items, item)
 	}
 

@@ -63,8 +63,8 @@ func (d Decision) isGated(change plan.Change) bool {
 	return gate.Holds() && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
 }
 
-// MayBegin reports whether a change needs no turn in a rollout, or has it. It is plan.ApplyOptions.Admit.
-func (d Decision) MayBegin(change plan.Change) bool {
+// Admits reports whether a change needs no turn in a rollout, or has it. It is plan.ApplyOptions.Admit.
+func (d Decision) Admits(change plan.Change) bool {
 	if !d.isGated(change) || d.admission == nil {
 		return true
 	}
@@ -83,8 +83,8 @@ func (d Decision) wasHeld(change plan.Change) bool {
 	return len(held) >= maxGated || slices.Contains(held, d.salted(change))
 }
 
-// Waiting returns the changes that wait for their turn, and the changes that depend on them.
-func (d Decision) Waiting() []plan.Change {
+// WaitingForTurn returns the changes that wait for their turn, and the changes that depend on them.
+func (d Decision) WaitingForTurn() []plan.Change {
 	return d.where(func(item Item) bool { return item.Hold == HoldRollout })
 }
 
@@ -99,7 +99,7 @@ func (d Decision) Rollout() *v1alpha1.OmniClusterRollout {
 
 // Held returns the reason and the message of the condition Held. Both are empty if no change waits for its turn.
 func (d Decision) Held() (reason, message string) {
-	if d.admission == nil || len(d.Waiting()) == 0 {
+	if d.admission == nil || len(d.WaitingForTurn()) == 0 {
 		return "", ""
 	}
 
@@ -180,7 +180,7 @@ func (d Decision) withGate() Decision {
 	a.next = d.turn(a)
 
 	d.Items = slices.Clone(d.Items)
-	held := d.facts.Plan.HeldBack(d.MayDestroy, d.MayBegin)
+	held := d.facts.Plan.HeldBack(d.MayDestroy, d.Admits)
 
 	for i := range d.Items {
 		item := &d.Items[i]

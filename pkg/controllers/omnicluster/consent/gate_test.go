@@ -83,7 +83,7 @@ func TestTurn(t *testing.T) {
 	// A newer change waits until the turn is over.
 	tt.ask("v1.36.1", "v1.36.2")
 
-	if d := tt.run(); tt.status().Reason != v1alpha1.ReasonTurnNotOver || len(d.Waiting()) != 1 {
+	if d := tt.run(); tt.status().Reason != v1alpha1.ReasonTurnNotOver || len(d.WaitingForTurn()) != 1 {
 		t.Errorf("a newer change: %+v", tt.status())
 	}
 
@@ -219,7 +219,7 @@ func TestFreeChanges(t *testing.T) {
 			gate(&tt.gate)
 			tt.ask("v1.35.0", "v1.36.1")
 
-			if d := tt.decide(); !d.MayApply() || d.Unstored() || len(d.Waiting()) != 0 || d.Begins() {
+			if d := tt.decide(); !d.MayApply() || d.Unstored() || len(d.WaitingForTurn()) != 0 || d.Begins() {
 				t.Errorf("%+v", d.Rollout())
 			}
 		})
@@ -247,7 +247,7 @@ func TestApprovalsAskForNoTurn(t *testing.T) {
 	tt.wait = closed()
 
 	d = tt.decide()
-	if status := tt.status(); len(status.Kinds) != 2 || d.MayApply() || d.MayDestroy(d.facts.Plan.Destructive()[0]) && d.MayBegin(d.facts.Plan.Destructive()[0]) || d.Hash() != hash {
+	if status := tt.status(); len(status.Kinds) != 2 || d.MayApply() || d.MayDestroy(d.facts.Plan.Destructive()[0]) && d.Admits(d.facts.Plan.Destructive()[0]) || d.Hash() != hash {
 		t.Errorf("hash %s, %+v", d.Hash(), status)
 	}
 }

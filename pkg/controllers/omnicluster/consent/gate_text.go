@@ -10,7 +10,7 @@ import (
 
 // heldMessage returns the message about held changes: which ones wait, what for, and by which policy.
 func (d Decision) heldMessage(a *admission) string {
-	waiting := d.Waiting()
+	waiting := d.WaitingForTurn()
 	if len(waiting) == 0 {
 		return ""
 	}

@@ -104,7 +104,7 @@ func (i Item) order() int {
 // needs one if no document is enough for the reason that unasked has, and if this object did not make what the change
 // destroys.
 func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, unasked string) []Item {
-	items := make([]Item, 0, len(planned.Changes)+len(planned.Waiting))
+	items := make([]Item, 0, len(planned.Changes)+len(planned.WaitingForOmni))
 	trusts := unasked == "" && (policy == v1alpha1.ChangePolicyApply || policy == "")
 
 	for _, change := range planned.Changes {
@@ -126,7 +126,7 @@ func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, un
 		items = append(items, item)
 	}
 
-	for _, change := range planned.Waiting {
+	for _, change := range planned.WaitingForOmni {
 		items = append(items, Item{Change: change, State: Held, Hold: HoldOmni})
 	}
 

@@ -93,8 +93,8 @@ func TestLeftPolicyAndAnotherHold(t *testing.T) {
 				for range 2 {
 					run.unselect()
 
-					if d := run.run(); len(d.Done()) > 0 || len(d.Waiting()) != 1 {
-						t.Errorf("done %v, waiting %v (%+v)", d.Done(), d.Waiting(), run.status())
+					if d := run.run(); len(d.Done()) > 0 || len(d.WaitingForTurn()) != 1 {
+						t.Errorf("done %v, waiting %v (%+v)", d.Done(), d.WaitingForTurn(), run.status())
 					}
 				}
 
@@ -135,7 +135,7 @@ func TestLeftPolicyWithMoreThanATurn(t *testing.T) {
 
 	tt.unselect()
 
-	if d := tt.run(); len(d.Done()) > 0 || len(d.Waiting()) != 1 {
+	if d := tt.run(); len(d.Done()) > 0 || len(d.WaitingForTurn()) != 1 {
 		t.Errorf("done %v (%+v)", d.Done(), tt.status())
 	}
 }

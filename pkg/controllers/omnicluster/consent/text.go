@@ -24,7 +24,7 @@ func Summary(planned *plan.Plan) string {
 		what  string
 	}{
 		{planned.Count(plan.ActionCreate), "to create"}, {planned.Count(plan.ActionUpdate), "to update"},
-		{planned.Count(plan.ActionDestroy), "to destroy"}, {len(planned.Waiting), "waiting for Omni"},
+		{planned.Count(plan.ActionDestroy), "to destroy"}, {len(planned.WaitingForOmni), "waiting for Omni"},
 	} {
 		if part.count > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", part.count, part.what))

@@ -14,7 +14,7 @@ func TestSummary(t *testing.T) {
 		want string
 	}{
 		{&plan.Plan{Changes: []plan.Change{create, create}}, "2 to create"},
-		{&plan.Plan{Changes: []plan.Change{update, destroy}, Waiting: []plan.Change{create}}, "1 to update, 1 to destroy, 1 waiting for Omni"},
+		{&plan.Plan{Changes: []plan.Change{update, destroy}, WaitingForOmni: []plan.Change{create}}, "1 to update, 1 to destroy, 1 waiting for Omni"},
 	} {
 		if got := Summary(test.plan); got != test.want {
 			t.Errorf("got %q, want %q", got, test.want)

@@ -6,6 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
 // arrivalTime is how long a write whose call has failed may take to arrive, and to be seen.
@@ -72,12 +73,12 @@ func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before
 		next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Left: d.hashOf(d.digestsOf(left)), Time: d.now(), Message: failed}
 
 		return false
-	case !d.hasBegun(before) && !d.mayBegin(before) && d.mayHaveBegun(before):
+	case !d.hasBegun(before) && !d.turnMayBegin(before) && d.mayHaveBegun(before):
 		inTurn(next, before)
 		next.Reason = v1alpha1.ReasonTurnNotOver
 
 		return true
-	case !d.hasBegun(before) && !d.mayBegin(before):
+	case !d.hasBegun(before) && !d.turnMayBegin(before):
 		d.end(next, before.Hash, v1alpha1.RolloutReturned)
 
 		return false
@@ -131,8 +132,8 @@ func (d Decision) mayHaveBegun(before v1alpha1.OmniClusterRollout) bool {
 	return before.State == v1alpha1.RolloutAdmitted && !tried.IsZero() && d.facts.Now.Sub(tried) < arrivalTime
 }
 
-// mayBegin reports whether a turn in which nothing was made yet may begin.
-func (d Decision) mayBegin(status v1alpha1.OmniClusterRollout) bool {
+// turnMayBegin reports whether a turn in which nothing was made yet may begin.
+func (d Decision) turnMayBegin(status v1alpha1.OmniClusterRollout) bool {
 	gate := d.facts.Gate
 	if IsOverridden(d.facts.Cluster, status.Override, status.Hash) {
 		return true
@@ -140,7 +141,7 @@ func (d Decision) mayBegin(status v1alpha1.OmniClusterRollout) bool {
 
 	ticket := gate.Ticket
 
-	return ticket != nil && ticket.Hash == status.Hash && ticket.Stage == gate.Stage && !d.isUsed(*ticket, &status) && gate.Judge(status).Reason == ""
+	return ticket != nil && ticket.Hash == status.Hash && ticket.Stage == gate.Stage && !rollout.IsUsed(*ticket, status) && gate.Judge(status).Reason == ""
 }
 
 // failed returns why a turn failed; empty if it did not.
@@ -215,7 +216,7 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 		next.ChangedSince = &now
 	}
 
-	if d.mayBegin(*next) {
+	if d.turnMayBegin(*next) {
 		next.State, next.AdmittedSince = v1alpha1.RolloutAdmitted, &now
 
 		for _, digest := range next.Changes {

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
 // giveBack ends the turn of a ticket that cannot be used.
@@ -21,17 +22,12 @@ func (d Decision) giveBack(next *v1alpha1.OmniClusterRollout) {
 func (d Decision) hasTicket(status *v1alpha1.OmniClusterRollout) bool {
 	ticket := d.facts.Gate.Ticket
 
-	return ticket != nil && !d.isUsed(*ticket, status)
+	return ticket != nil && !rollout.IsUsed(*ticket, *status)
 }
 
-func (d Decision) isUsed(ticket v1alpha1.RolloutTicket, status *v1alpha1.OmniClusterRollout) bool {
-	last := status.Last
-
-	return last != nil && last.Hash == ticket.Hash && !last.Time.Time.Before(ticket.Since.Time)
-}
-
-// end records how a turn ended. An override of its changes is used up then, unless nothing had begun. The end is never earlier than the time of the ticket, even if the clock is: otherwise
-// the ticket would stay for ever.
+// end records how a turn ended. An override of its changes is used up then, unless nothing had begun.
+//
+// The end is never earlier than the time of the ticket, even if the clock is: otherwise the ticket would stay for ever.
 func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1alpha1.RolloutOutcome) {
 	next.Last = &v1alpha1.RolloutResult{Hash: hash, Result: result, Time: d.now()}
 

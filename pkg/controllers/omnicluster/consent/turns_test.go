@@ -107,7 +107,7 @@ func (tt *turns) apply(d Decision) Decision {
 		return d
 	}
 
-	result, err := plan.Apply(tt.t.Context(), tt.omni, d.facts.Plan, plan.ApplyOptions{Consent: d.MayDestroy, Admit: d.MayBegin})
+	result, err := plan.Apply(tt.t.Context(), tt.omni, d.facts.Plan, plan.ApplyOptions{Consent: d.MayDestroy, Admit: d.Admits})
 	if err != nil {
 		tt.t.Fatal(err)
 	}
