@@ -50,7 +50,7 @@ func newChartBudget(total, share int64) chartBudget {
 func (r chartBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
 	release, err = r.bytes.Acquire(ctx, tenant, r.counted(cost))
 	if err != nil {
-		return nil, fmt.Errorf("wait until other large charts are done: %w", err)
+		return nil, &noRoomError{"other large charts are done", err}
 	}
 
 	return release, nil
@@ -75,3 +75,15 @@ type fullError struct{ cost int64 }
 
 // Error implements error. Nobody sees it: what it says is waited for.
 func (e *fullError) Error() string { return "there is no room for the chart now" }
+
+// noRoomError is an action that had no room until its time was over. It says nothing about the action, which was not tried.
+type noRoomError struct {
+	until string
+	cause error // of the context
+}
+
+// Error implements error.
+func (e *noRoomError) Error() string { return fmt.Sprintf("wait until %s: %s", e.until, e.cause) }
+
+// Unwrap returns the cause.
+func (e *noRoomError) Unwrap() error { return e.cause }

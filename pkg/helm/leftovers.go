@@ -108,6 +108,10 @@ func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
 			return nil, fmt.Errorf("read the manifest of revision %d: %w", number, err)
 		}
 
+		if name := key(c.target.Name, number); s.storage.read[name] == nil {
+			s.records.forget(name)
+		}
+
 		for _, object := range objects {
 			named[c.named(object)] = observed.Revisions[known].Created
 		}

@@ -3,7 +3,6 @@ package helm
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 )
@@ -84,17 +83,11 @@ func (r *recordRoom) giveBack() {
 	r.has, r.release = 0, func() {}
 }
 
-// await waits for room, with nothing read. Who was refused before waits for all that one namespace may have: records may
-// have grown, and nobody waits more often than twice.
-func (r *recordRoom) await(ctx context.Context, full *recordsFullError, attempt int) error {
-	needed := full.cost
-	if attempt > 0 {
-		needed = tenantRecordBytes
-	}
-
+// await waits for so much room, with nothing read.
+func (r *recordRoom) await(ctx context.Context, needed int64) error {
 	release, err := recordMemory.bytes.Acquire(ctx, r.tenant, needed)
 	if err != nil {
-		return fmt.Errorf("wait until other large records of releases are done with: %w", err)
+		return &noRoomError{"other large records of releases are done with", err}
 	}
 
 	clear(r.costs)
@@ -112,9 +105,12 @@ func (e *recordsFullError) Error() string {
 }
 
 // inRoom does something that reads records, and does it again from the start when there is room for what it has to read.
-// Drop drops what was read, before it waits.
+// Drop drops what was read, before it waits. Each wait is for twice the room of the one before at least, up to what one
+// namespace may have: a refusal names only what was read until then, and the waits have to end.
 func (r *recordRoom) inRoom(ctx context.Context, do, drop func() error) error {
-	for attempt := 0; ; attempt++ {
+	needed := int64(0)
+
+	for {
 		err := do()
 
 		var full *recordsFullError
@@ -126,7 +122,8 @@ func (r *recordRoom) inRoom(ctx context.Context, do, drop func() error) error {
 			return err
 		}
 
-		if err := r.await(ctx, full, attempt); err != nil {
+		needed = min(max(full.cost, 2*needed), tenantRecordBytes)
+		if err := r.await(ctx, needed); err != nil {
 			return err
 		}
 	}

@@ -87,12 +87,14 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 	cluster.add(t, applied(2, common.StatusDeployed, largeManifest(40_000), nil))
 
 	c := New(Target{Config: cluster.config, Name: "demo", Namespace: "apps", Tenant: "busy"}, logr.Discard(), time.Second)
-	rollBack := func(ctx context.Context) error {
+	rollBackWithin := func(ctx context.Context, timeout time.Duration) error {
 		return c.Run(ctx, Request{
-			Decision: Decision{Action: ActionRollback, Revision: 1}, Settings: Settings{Timeout: time.Minute},
+			Decision: Decision{Action: ActionRollback, Revision: 1}, Settings: Settings{Timeout: timeout},
 			Observed: &Observed{Revisions: []Revision{{Number: 2, Status: StatusDeployed}, {Number: 1, Status: StatusSuperseded}}},
 		})
 	}
+
+	rollBack := func(ctx context.Context) error { return rollBackWithin(ctx, time.Minute) }
 
 	release := mustTry(t, recordMemory, "busy", 50*mib)
 	ended := make(chan error)
@@ -115,12 +117,40 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
+	// Time that is over in such a wait is no failure of the release.
+	if err := rollBackWithin(t.Context(), 3*time.Second); !errors.As(err, &failure) || failure.Reason != ReasonUnavailable || !strings.Contains(err.Error(), "rollback was not tried: wait until other large records") {
+		t.Errorf("got %v", err)
+	}
+
 	release()
 
 	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonForbidden || !strings.Contains(err.Error(), "not now") {
 		t.Errorf("got %v", err)
 	}
 
+	recordMemory.wantEmpty(t)
+}
+
+// Who is refused again waits for twice as much, and not for all that one namespace may have: smaller requests pass it.
+func TestAgainRefusedWaitsForTwiceAsMuch(t *testing.T) {
+	room, calls := newRecordRoom("one"), 0
+
+	err := room.inRoom(t.Context(), func() error {
+		if calls++; calls == 1 {
+			return &recordsFullError{10 * mib}
+		}
+
+		if calls == 2 {
+			return &recordsFullError{15 * mib}
+		}
+
+		return nil
+	}, func() error { room.giveBack(); return nil })
+	if err != nil || room.has != 20*mib {
+		t.Errorf("%v, it has %d MiB", err, room.has/mib)
+	}
+
+	room.giveBack()
 	recordMemory.wantEmpty(t)
 }
 

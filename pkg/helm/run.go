@@ -153,6 +153,10 @@ func explainEnd(ctx, soft context.Context, s *attempt, request Request, err erro
 		return interruption(s, request, err)
 	}
 
+	if errors.As(err, new(*noRoomError)) {
+		return &Error{Reason: ReasonUnavailable, Message: fmt.Sprintf("%s was not tried: %s", request.Decision.Action, s.values.redact(err.Error()))}
+	}
+
 	if soft.Err() != nil {
 		return &Error{Reason: ReasonTimeout, Message: fmt.Sprintf("%s did not end within %s: %s", request.Decision.Action,
 			request.Settings.Timeout, s.values.redact(err.Error()))}

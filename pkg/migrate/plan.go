@@ -50,6 +50,19 @@ func (p *Plan) Error() error {
 	}
 }
 
+// refusals says of each refused object why.
+func (p *Plan) refusals() error {
+	var refused []error
+
+	for _, c := range p.Objects {
+		if len(c.Refusals) > 0 {
+			refused = append(refused, fmt.Errorf("%s: %v", c.ID(), c.Refusals))
+		}
+	}
+
+	return errors.Join(refused...)
+}
+
 func (p *Plan) refusedObjects() int {
 	count := 0
 

@@ -57,7 +57,13 @@ func (m *Migration) check(ctx context.Context) error {
 		return err
 	}
 
-	if err := planOf(s, m.backup).Error(); err != nil {
+	plan := planOf(s, m.backup)
+
+	switch err := plan.Error(); {
+	case err == nil:
+	case m.backup != nil: // plan knows of no backup, and would refuse what this migration has changed
+		return errors.Join(err, plan.refusals())
+	default:
 		return fmt.Errorf("%w. `migrate plan` says more", err)
 	}
 

@@ -49,6 +49,7 @@ type reconciler struct {
 
 	settling memory[settling]      // the destructive changes that wait for the settle time
 	refused  memory[refused]       // what Omni refused
+	used     memory[usedApproval]  // which approval was used last
 	checked  memory[*plan.Checked] // what is known of the template
 	reverts  memory[revertWatch]   // what had to be changed back in Omni
 	outages  memory[time.Time]     // since when a deletion cannot use Omni
@@ -101,6 +102,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Gone: func(name types.NamespacedName) {
 			r.settling.forget(name)
 			r.refused.forget(name)
+			r.used.forget(name)
 			r.checked.forget(name)
 			r.reverts.forget(name)
 			r.outages.forget(name)

@@ -48,7 +48,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		r.logPlan(ctx, s)
 
 		// The first reads the approvals in the status, which the second writes.
-		status.UsedApproval = s.synced.UsedApproval()
+		status.UsedApproval = r.usedApproval(s.cluster, s.synced.UsedApproval())
 		status.Plan = s.synced.PlanStatus()
 		r.storeTurn(s, s.synced.Rollout())
 		r.nextRecord(ctx, s).Store(status)

@@ -29,7 +29,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 
 	revision, ignores, engine, from := s.latest().Number, ignored(spec.Ignore), s.engine, basisOf(s)
-	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), loop.Requests(s.release), s.opened.ClusterID)
+	key := helm.Digest(string(s.release.UID), fmt.Sprint(revision), fmt.Sprintf("%+v", ignores), loop.Requests(s.release), s.opened.ClusterID, s.values.Digest())
 
 	question := asynccache.Question[string]{Key: key, Group: clusterOf(s.release), Fresh: fresh(s.release)}
 

@@ -85,7 +85,7 @@ func (g *Guard) marks(info *resource.Info) bool {
 func (g *Guard) mayReplace(info *resource.Info) error {
 	_, _, other, err := g.whose(info)
 	if err == nil && other != "" {
-		err = fmt.Errorf("%s belongs to Helm release %s: give the hook that has its name another one, or set disableHooks", drift.Identify(info), other)
+		err = fmt.Errorf("%s belongs to Helm release %s: if it has the name of a hook of the chart, give the hook another one, or set disableHooks", drift.Identify(info), other)
 	}
 
 	return err

@@ -145,10 +145,11 @@ func (s *recordSecrets) Get(ctx context.Context, name string, options metav1.Get
 	}
 
 	if s.admit != nil && !s.deleting {
-		if s.refused = s.admit(name, size); s.refused != nil {
+		if err := s.admit(name, size); err != nil {
+			s.refused = err
 			s.decoded()
 
-			return nil, s.refused
+			return nil, err
 		}
 	}
 

@@ -19,7 +19,7 @@ import (
 // follow keeps one table current for ever: it watches, and when the watch is lost, waits and watches again. A watch
 // that ends to be renewed or widened is not lost, and opens again without a pause.
 func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
-	pauses := m.pauses()
+	pauses, lostAtOnce := m.pauses(), 0
 
 	for ctx.Err() == nil {
 		opened, reopened := m.options.Now(), m.nextReopening()
@@ -37,13 +37,15 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			m.account.TooMuch(err)
 		}
 
-		// A watch that is lost right after it was complete has not recovered, and waits for its whole pause. A complete watch
-		// ends the pauses of all watches, its own included: those that are lost at once would never wait.
+		// A watch that is lost again and again right after it was complete has not recovered, and waits for its whole pause.
+		// A complete watch ends the pauses of all watches, its own included: those that are lost at once would never wait.
 		switch recovered := m.options.Now().Sub(opened) > pauses.Longest(); {
 		case synced && recovered:
-			pauses = m.pauses()
+			pauses, lostAtOnce = m.pauses(), 0
 		case synced:
-			reopened = nil
+			if lostAtOnce++; lostAtOnce > 1 {
+				reopened = nil
+			}
 		}
 
 		m.store.lost(resourceType)

@@ -32,8 +32,7 @@ func (d Decision) UsedApproval() string {
 	}
 
 	spec, status := d.facts.Cluster.Spec, d.facts.Cluster.Status
-	// The status of a process that ended in the middle has approvals of changes that have begun.
-	keys := approvalKeys(slices.Concat(d.Approved, approvals(status)))
+	keys := approvalKeys(d.Approved)
 
 	if spec.ApprovedPlan != "" && slices.ContainsFunc(d.Items, func(item Item) bool {
 		begun := item.hasBegun() || item.Took && item.State == Done
