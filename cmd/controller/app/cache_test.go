@@ -50,7 +50,7 @@ func manySecrets(t *testing.T, count int) *rest.Config {
 		}
 
 		send(watch.Bookmark, metav1.ObjectMeta{ResourceVersion: "9", Annotations: map[string]string{metav1.InitialEventsAnnotationKey: "true"}})
-		http.NewResponseController(w).Flush() //nolint:errcheck // the client may be gone
+		http.NewResponseController(w).Flush()
 		<-r.Context().Done()
 	}))
 	t.Cleanup(server.Close)
