@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,10 +29,15 @@ func largeManifest(maps int) string {
 // Many releases are compared whose records are small and become large. What their comparisons hold together is bounded,
 // and a usual one does not wait for them.
 func TestManyLargeRecordsAtOnce(t *testing.T) {
+	const hostile = 6
+
+	var comparing atomic.Int32
+
 	cluster := newWorkload(t)
 	end := make(chan struct{})
 	cluster.configMaps = func(to http.ResponseWriter, request *http.Request) {
 		if strings.HasSuffix(request.URL.Path, "/a") {
+			comparing.Add(1)
 			<-end
 		}
 
@@ -56,11 +62,13 @@ func TestManyLargeRecordsAtOnce(t *testing.T) {
 	peak := foreigntest.PeakBytes(t, func() {
 		var all sync.WaitGroup
 
-		for i := range 6 {
+		for i := range hostile {
 			all.Go(func() { compare("demo", fmt.Sprint("hostile-", i%4)) })
 		}
 
-		time.Sleep(15 * time.Second) // until as many as may have read theirs
+		for int(comparing.Load())+waiters(recordMemory) < hostile { // as many as may have read theirs
+			time.Sleep(time.Millisecond)
+		}
 
 		compare("usual", "other")
 		close(end)
