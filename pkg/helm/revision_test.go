@@ -43,7 +43,7 @@ func TestHostileLabels(t *testing.T) {
 			record := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: labelsOf(name, value)}}
 
 			// What is kept of a label, or looked at, is no larger than a label may be.
-			foreigntest.WantAllocated(t, 64<<10, func() {
+			foreigntest.WantAllocated(t, 512<<10, func() {
 				got, _ := parseRevision(record)
 
 				for field, fields := 0, reflect.ValueOf(got); field < fields.NumField(); field++ {

@@ -48,13 +48,22 @@ func TestHostileRegistries(t *testing.T) {
 
 			source := charts.Source{Chart: "oci://" + registry.Host() + "/demo", Version: test.version, CA: registry.CA()}
 
-			// The answers themselves have up to 4 MiB, and are read and counted. Decoded, the tags took 340 MiB.
-			foreigntest.WantAllocated(t, 64<<20, func() {
+			run := func() {
 				_, err := fetch(newFetcher(charts.Options{}), source)
 				if err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("got %v, want %s", err, test.want)
 				}
-			})
+			}
+
+			// The answers themselves have up to 4 MiB, and are read and counted. Decoded, the tags took 340 MiB. Tags that are
+			// looked through page by page leave garbage, with the race detector much.
+			if name == "tags without end" {
+				if peak := foreigntest.PeakBytes(t, run); peak > 64<<20 {
+					t.Errorf("%d MiB at once", peak>>20)
+				}
+			} else {
+				foreigntest.WantAllocated(t, 64<<20, run)
+			}
 		})
 	}
 }
