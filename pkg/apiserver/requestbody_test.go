@@ -188,10 +188,7 @@ func TestDeepCreateIsBounded(t *testing.T) {
 	values := strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 900<<10) + `"` + strings.Repeat("}", levels)
 	body := strings.Replace(releaseJSON("deep", values), `"spec":{`, `"spec":{"suspend":false,`, 1)
 
-	peak := foreigntest.PeakBytes(t, func() { s.mustCall(t, http.StatusUnprocessableEntity, http.MethodPost, releases, jsonBody, body) })
-	if peak > 100<<20 {
-		t.Errorf("%d MiB", peak>>20)
-	}
+	foreigntest.WantPeak(t, 100<<20, func() { s.mustCall(t, http.StatusUnprocessableEntity, http.MethodPost, releases, jsonBody, body) })
 }
 
 // TestManyErrors: an object that is wrong in thousands of places is refused without thousands of errors.

@@ -3,8 +3,6 @@ package helm
 import (
 	"context"
 	"fmt"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // What this process holds of packed charts while they wait for a worker, and are rendered. What Helm installs does not
@@ -22,9 +20,7 @@ const (
 // who waits for it may have room for what a chart became, so that nobody waits in a circle.
 //
 //nolint:gochecknoglobals // the memory is the process's, too
-var archiveMemory = chartBudget{
-	bytes: limiter.New(limiter.Limits[string]{PerKey: tenantArchiveBytes, Total: totalArchiveBytes}), small: smallArchiveBytes,
-}
+var archiveMemory = newMemoryBudget(totalArchiveBytes, tenantArchiveBytes, smallArchiveBytes, "other large charts are done")
 
 // withArchive does something with a packed chart, when there is room for it. If there is none, the chart is dropped and
 // had again, usually from a cache, so that nothing is kept by what only waits.

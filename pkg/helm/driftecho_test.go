@@ -17,7 +17,7 @@ import (
 func TestDifferencesShowNoCredentials(t *testing.T) {
 	const token = "s3cret/token~of/us"
 
-	cluster := newWorkload(t)
+	cluster := newFakeCluster(t)
 	cluster.add(t, applied(1, common.StatusDeployed, object("moved")+"---\n"+object("labelled"), nil))
 	cluster.configMaps = func(to http.ResponseWriter, request *http.Request) {
 		sent := strings.TrimPrefix(request.Header.Get("Authorization"), "Bearer ")
@@ -31,9 +31,11 @@ func TestDifferencesShowNoCredentials(t *testing.T) {
 			_, _ = fmt.Fprintf(to, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"labelled"},"data":{"b":"c",%q:"a"}}`, sent)
 		}
 	}
-	cluster.config.BearerToken = token
 
-	c := New(Target{Config: cluster.config, Scrub: redact.Of(token).Remove, Name: "demo", Namespace: "apps"}, logr.Discard(), time.Second)
+	config := cluster.config()
+	config.BearerToken = token
+
+	c := New(Target{Config: config, Scrub: redact.Of(token).Remove, Name: "demo", Namespace: "apps"}, logr.Discard(), time.Second)
 
 	found, err := c.Drift(t.Context(), 1, nil)
 	if err != nil || len(found) != 2 {

@@ -38,6 +38,8 @@ type fakeCluster struct {
 	gone string
 	// before is called with each request before it is answered, without the lock.
 	before func(request *http.Request)
+	// configMaps answers what is asked of ConfigMaps, without the lock; nil answers as for the other kinds.
+	configMaps http.HandlerFunc
 }
 
 func newFakeCluster(t *testing.T) *fakeCluster {
@@ -53,6 +55,13 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 		if r.URL.Query().Get("watch") != "" && r.URL.Query().Get("sendInitialEvents") == "" {
 			w.(http.Flusher).Flush()
 			<-r.Context().Done() // nothing is told
+
+			return
+		}
+
+		if f.configMaps != nil && strings.Contains(r.URL.Path, "/configmaps") {
+			w.Header().Set("Content-Type", "application/json")
+			f.configMaps(w, r)
 
 			return
 		}

@@ -124,12 +124,7 @@ func TestWhatALaterAttemptTookOverStays(t *testing.T) {
 	r.wantError(ActionUpgrade, configMap("one")+configMap("two")+notValid, "Not-Valid")
 	r.makeOf("theirs", "")
 	r.wantError(ActionUpgrade, configMap("one")+configMap("theirs")+notValid, "Not-Valid")
-	r.want(ActionUpgrade, configMap("one"))
-	r.wantNote("ObjectsKept", "ConfigMap apps/theirs", "took them over")
-
-	if r.of("theirs") == "" || r.of("two") != "" {
-		t.Errorf("theirs is of %q, two of %q", r.of("theirs"), r.of("two"))
-	}
+	r.wantTheirsKept()
 }
 
 // So it is if nothing was ever in effect.
@@ -139,11 +134,18 @@ func TestWhatALaterInstallTookOverStays(t *testing.T) {
 	r.wantError(ActionInstall, configMap("two")+notValid, "Not-Valid")
 	r.makeOf("theirs", "")
 	r.wantError(ActionUpgrade, configMap("two")+configMap("theirs")+notValid, "Not-Valid")
+	r.wantTheirsKept()
+}
+
+// wantTheirsKept upgrades to what works. What somebody else made stays, and what the attempts made does not.
+func (r *tried) wantTheirsKept() {
+	r.t.Helper()
+
 	r.want(ActionUpgrade, configMap("one"))
 	r.wantNote("ObjectsKept", "ConfigMap apps/theirs", "took them over")
 
 	if r.of("theirs") == "" || r.of("two") != "" {
-		t.Errorf("theirs is of %q, two of %q", r.of("theirs"), r.of("two"))
+		r.t.Errorf("theirs is of %q, two of %q", r.of("theirs"), r.of("two"))
 	}
 }
 

@@ -28,7 +28,7 @@ func TestOldValuesOfARefusedChangeAreNotTold(t *testing.T) {
 
 	for action, revision := range map[Action]int{ActionUpgrade: 0, ActionRollback: 1} {
 		t.Run(string(action), func(t *testing.T) {
-			cluster := newWorkload(t)
+			cluster := newFakeCluster(t)
 			cluster.add(t, applied(1, common.StatusSuperseded, object("a"), map[string]any{"password": first}))
 			cluster.add(t, applied(2, common.StatusDeployed, object("a"), map[string]any{"password": second}))
 			cluster.add(t, applied(3, common.StatusFailed, object("a"), map[string]any{"password": third}))
@@ -52,7 +52,7 @@ func TestOldValuesOfARefusedChangeAreNotTold(t *testing.T) {
 			var logged strings.Builder
 
 			log := funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{Verbosity: 9})
-			c := New(Target{Config: cluster.config, Name: "demo", Namespace: "apps", Charts: pool, Validated: everyKind{}}, log, time.Second)
+			c := New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Charts: pool, Validated: everyKind{}}, log, time.Second)
 
 			err = c.Run(t.Context(), Request{
 				Decision: Decision{Action: action, Revision: revision}, Settings: Settings{Timeout: time.Minute}, Values: merged,

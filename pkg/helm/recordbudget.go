@@ -24,7 +24,7 @@ const (
 // rendered.
 //
 //nolint:gochecknoglobals // the memory is the process's, too
-var recordMemory = newChartBudget(totalRecordBytes, tenantRecordBytes)
+var recordMemory = newMemoryBudget(totalRecordBytes, tenantRecordBytes, smallBytes, "other large records of releases are done with")
 
 // recordRoom is what one action or comparison has of the room for records; nil has as much as it wants. It is not safe
 // for concurrent use.
@@ -85,9 +85,9 @@ func (r *recordRoom) giveBack() {
 
 // await waits for so much room, with nothing read.
 func (r *recordRoom) await(ctx context.Context, needed int64) error {
-	release, err := recordMemory.bytes.Acquire(ctx, r.tenant, needed)
+	release, err := recordMemory.enter(ctx, r.tenant, needed)
 	if err != nil {
-		return &noRoomError{"other large records of releases are done with", err}
+		return err
 	}
 
 	clear(r.costs)

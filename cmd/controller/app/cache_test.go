@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
 
@@ -85,7 +86,7 @@ func TestMemoryOfManySecrets(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	before := heap()
+	before := foreigntest.LiveBytes()
 	stopped := make(chan struct{})
 
 	go func() {
@@ -116,18 +117,9 @@ func TestMemoryOfManySecrets(t *testing.T) {
 		}
 	}
 
-	if grown := heap() - before; grown > 8<<20 {
+	if grown := foreigntest.LiveBytes() - before; grown > 8<<20 {
 		t.Errorf("%d Secrets take %d bytes", count, grown)
 	}
 
 	runtime.KeepAlive(cached)
-}
-
-func heap() int64 {
-	var stats runtime.MemStats
-
-	runtime.GC()
-	runtime.ReadMemStats(&stats)
-
-	return int64(stats.HeapAlloc)
 }

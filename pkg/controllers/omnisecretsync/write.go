@@ -123,9 +123,12 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 
 // act makes the Secret as it has to be. The outcome continues when it is.
 func (r *reconciler) act(ctx context.Context, s *scope, wanted location, live *corev1.Secret, todo action) (loop.Outcome, error) {
-	var verb, cause string
+	var (
+		verb, cause string // of what is announced
+		err         error
+	)
 
-	outcome, err := loop.Continue(v1alpha1.ReasonUpToDate, ""), error(nil)
+	outcome := loop.Continue(v1alpha1.ReasonUpToDate, "")
 
 	switch todo {
 	case actionUpdate:

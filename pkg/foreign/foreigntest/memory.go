@@ -29,3 +29,23 @@ func WantAllocated(t testing.TB, limit uint64, run func()) {
 		t.Errorf("took %d MiB from the heap, want at most %d", got>>20, limit>>20)
 	}
 }
+
+// LiveBytes returns how many bytes the objects on the heap take that are in use. As with AllocatedBytes, everything that runs
+// in the process counts.
+func LiveBytes() int64 {
+	var stats runtime.MemStats
+
+	runtime.GC()
+	runtime.ReadMemStats(&stats)
+
+	return int64(stats.HeapAlloc)
+}
+
+// WantPeak fails the test if a function has more than limit bytes of the heap in use at once: see PeakBytes.
+func WantPeak(t testing.TB, limit uint64, run func()) {
+	t.Helper()
+
+	if got := PeakBytes(t, run); got > limit {
+		t.Errorf("had %d MiB of the heap in use, want at most %d", got>>20, limit>>20)
+	}
+}

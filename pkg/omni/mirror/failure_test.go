@@ -8,6 +8,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
@@ -18,7 +19,7 @@ func TestLongFailuresAreCut(t *testing.T) {
 	const length = 8 << 20
 
 	r := newTestReader(t, nil)
-	before := liveHeap()
+	before := foreigntest.LiveBytes()
 
 	var kept []error
 
@@ -26,7 +27,7 @@ func TestLongFailuresAreCut(t *testing.T) {
 		kept = append(kept, r.receive(state.Event{Type: state.Errored, Error: errors.New(strings.Repeat(fmt.Sprint(number%10), length))}))
 	}
 
-	if taken := int64(liveHeap()) - int64(before); taken > length {
+	if taken := foreigntest.LiveBytes() - before; taken > length {
 		t.Errorf("%d failures take %d MiB", len(kept), taken>>20)
 	}
 

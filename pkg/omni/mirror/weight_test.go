@@ -10,6 +10,7 @@ import (
 	cosiproto "github.com/cosi-project/runtime/pkg/resource/protobuf"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
@@ -55,26 +56,17 @@ func memoryOf(t *testing.T, item resource.Resource, copies int) int64 {
 
 	wire := omnitest.Encoded(t, item)
 	table := newStore(mirroredKinds())
-	before := liveHeap()
+	before := foreigntest.LiveBytes()
 
 	for number := range copies {
 		table.put(withWeight(t, wire, fmt.Sprintf("%s-%d", item.Metadata().ID(), number)))
 	}
 
-	taken := int64(liveHeap()) - int64(before)
+	taken := foreigntest.LiveBytes() - before
 
 	runtime.KeepAlive(table)
 
 	return taken / int64(copies)
-}
-
-func liveHeap() uint64 {
-	var stats runtime.MemStats
-
-	runtime.GC()
-	runtime.ReadMemStats(&stats)
-
-	return stats.HeapAlloc
 }
 
 // withWeight decodes a resource under another ID.

@@ -10,7 +10,6 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
@@ -138,15 +137,7 @@ func TestApplyKnowsItsOwnCluster(t *testing.T) {
 
 // The links of dead machines go before the cluster: it may be kept by then.
 func TestDeleteLooksAgainBeforeTheCluster(t *testing.T) {
-	st := omnitest.NewFakeOmni()
-	mustSync(t, st, omnitest.FullTemplate)
-	omnitest.MachineIn(t, st, omnitest.Machine2, false)
-	omnitest.MustCreate(t, st, siderolink.NewLink(omnitest.Machine2, nil))
-
-	plan, err := Delete(t.Context(), st, "demo", DeleteOptions{DestroyMachines: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, plan := deletionWithADeadMachine(t)
 
 	result, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange, Confirm: func(context.Context) error { return omni.ErrPlanOutdated }})
 	if !errors.Is(err, omni.ErrPlanOutdated) || len(result.Applied) != 1 {

@@ -111,20 +111,12 @@ func TestApplyDoesNotUpdateWhatWasMadeAgain(t *testing.T) {
 		},
 		"a set with another size": {
 			fiveOf, strings.Replace(fiveOf, "size: 5", "size: 3", 1),
-			func(t *testing.T, st *omnitest.FakeOmni) {
-				omnitest.MustDestroy(t, st, omnitest.SetNamed("demo", "workers"))
-				time.Sleep(2 * time.Millisecond)
-				omnitest.MustCreate(t, st, omnitest.ClassSet("demo", "workers", "cpu", 9))
-			},
+			madeAgainWithNine,
 			omnitest.SetNamed("demo", "workers"),
 		},
 		"a set that would have grown": {
 			fiveOf, strings.Replace(fiveOf, "size: 5", "size: 7", 1),
-			func(t *testing.T, st *omnitest.FakeOmni) {
-				omnitest.MustDestroy(t, st, omnitest.SetNamed("demo", "workers"))
-				time.Sleep(2 * time.Millisecond)
-				omnitest.MustCreate(t, st, omnitest.ClassSet("demo", "workers", "cpu", 9))
-			},
+			madeAgainWithNine,
 			omnitest.SetNamed("demo", "workers"),
 		},
 		"a manifest group that would have got an object": {
@@ -170,4 +162,13 @@ func TestApplyDoesNotUpdateWhatWasMadeAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// madeAgainWithNine makes the set of workers again by hand, with nine machines.
+func madeAgainWithNine(t *testing.T, st *omnitest.FakeOmni) {
+	t.Helper()
+
+	omnitest.MustDestroy(t, st, omnitest.SetNamed("demo", "workers"))
+	time.Sleep(2 * time.Millisecond) // the clock of the in-memory state has to go on
+	omnitest.MustCreate(t, st, omnitest.ClassSet("demo", "workers", "cpu", 9))
 }

@@ -81,21 +81,13 @@ func TestDeleteLooksAtAMachineOnceMore(t *testing.T) {
 		"it is gone": func(st state.State) error { return st.Destroy(t.Context(), machine) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			st := omnitest.NewFakeOmni()
-			mustSync(t, st, omnitest.FullTemplate)
-			omnitest.MachineIn(t, st, omnitest.Machine2, false)
-			omnitest.MustCreate(t, st, siderolink.NewLink(omnitest.Machine2, nil))
+			st, plan := deletionWithADeadMachine(t)
 
-			plan, err := Delete(t.Context(), st, "demo", DeleteOptions{DestroyMachines: true})
-			if err != nil {
+			if err := happens(st); err != nil {
 				t.Fatal(err)
 			}
 
-			if err = happens(st); err != nil {
-				t.Fatal(err)
-			}
-
-			if _, err = Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
+			if _, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
 				t.Errorf("error %v", err)
 			}
 
@@ -117,4 +109,21 @@ func relabel(t *testing.T, st state.State, pointer resource.Pointer, change func
 	})
 
 	return err
+}
+
+// deletionWithADeadMachine is a cluster with a machine that is not connected, and the plan that destroys both.
+func deletionWithADeadMachine(t *testing.T) (*omnitest.FakeOmni, *Plan) {
+	t.Helper()
+
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, omnitest.FullTemplate)
+	omnitest.MachineIn(t, st, omnitest.Machine2, false)
+	omnitest.MustCreate(t, st, siderolink.NewLink(omnitest.Machine2, nil))
+
+	plan, err := Delete(t.Context(), st, "demo", DeleteOptions{DestroyMachines: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return st, plan
 }

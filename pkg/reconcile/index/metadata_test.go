@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
 
@@ -71,7 +72,7 @@ func TestMemoryOfMetadata(t *testing.T) {
 	const objects = 100
 
 	kept := make([]any, 0, objects)
-	before := heap()
+	before := foreigntest.LiveBytes()
 
 	for i := range objects {
 		one, err := index.KeepNeeded(large(fmt.Sprint(i)))
@@ -82,18 +83,9 @@ func TestMemoryOfMetadata(t *testing.T) {
 		kept = append(kept, one)
 	}
 
-	if grown := heap() - before; grown > objects*4096 {
+	if grown := foreigntest.LiveBytes() - before; grown > objects*4096 {
 		t.Errorf("%d objects take %d bytes", len(kept), grown)
 	}
 
 	runtime.KeepAlive(kept)
-}
-
-func heap() int64 {
-	var stats runtime.MemStats
-
-	runtime.GC()
-	runtime.ReadMemStats(&stats)
-
-	return int64(stats.HeapAlloc)
 }

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-func waiters(r chartBudget) int {
+func waiters(r memoryBudget) int {
 	_, waiting := r.bytes.Load()
 
 	return waiting
 }
 
 // wantEmpty wants nothing to be held, and nobody to wait.
-func (r chartBudget) wantEmpty(t *testing.T) {
+func (r memoryBudget) wantEmpty(t *testing.T) {
 	t.Helper()
 
 	if held, waiting := r.bytes.Load(); held != 0 || waiting != 0 {
@@ -24,7 +24,7 @@ func (r chartBudget) wantEmpty(t *testing.T) {
 }
 
 // enterLater enters in the background; the channel tells when it has.
-func enterLater(t *testing.T, r chartBudget, tenant string, cost int64) chan func() {
+func enterLater(t *testing.T, r memoryBudget, tenant string, cost int64) chan func() {
 	t.Helper()
 
 	before, entered := waiters(r), make(chan func(), 1)
@@ -45,7 +45,7 @@ func enterLater(t *testing.T, r chartBudget, tenant string, cost int64) chan fun
 	return entered
 }
 
-func mustTry(t *testing.T, r chartBudget, tenant string, cost int64) func() {
+func mustTry(t *testing.T, r memoryBudget, tenant string, cost int64) func() {
 	t.Helper()
 
 	release, ok := r.try(tenant, cost)
@@ -60,7 +60,7 @@ const mib = 1 << 20
 
 // A tenant leaves room for others, a small chart never waits, and a usual one not behind a large one.
 func TestRoom(t *testing.T) {
-	r := newChartBudget(12*mib, 8*mib)
+	r := newMemoryBudget(12*mib, 8*mib, smallBytes, "it is free")
 	first := mustTry(t, r, "a", 6*mib)
 
 	if _, ok := r.try("a", 3*mib); ok {
@@ -91,7 +91,7 @@ func TestRoom(t *testing.T) {
 
 // Who does not want to wait any more leaves nothing behind.
 func TestWaitingForRoomEnds(t *testing.T) {
-	r := newChartBudget(8*mib, 8*mib)
+	r := newMemoryBudget(8*mib, 8*mib, smallBytes, "it is free")
 	release := mustTry(t, r, "a", 8*mib)
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
@@ -108,7 +108,7 @@ func TestWaitingForRoomEnds(t *testing.T) {
 
 // Many at the same time, some of which give up, get and give back all of it.
 func TestRoomOfMany(t *testing.T) {
-	r := newChartBudget(12*mib, 8*mib)
+	r := newMemoryBudget(12*mib, 8*mib, smallBytes, "it is free")
 
 	var all sync.WaitGroup
 

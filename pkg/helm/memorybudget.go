@@ -28,41 +28,42 @@ const (
 // a usual size does not wait for the end of a very large one.
 //
 //nolint:gochecknoglobals // see above
-var chartMemory = newChartBudget(totalBytes, tenantBytes)
+var chartMemory = newMemoryBudget(totalBytes, tenantBytes, smallBytes, "other large charts are done")
 
 // costOf is about what a text takes whose size is this, in bytes.
 func costOf(size foreign.Size, copies int64) int64 {
 	return int64(size.Nodes)*bytesPerValue + int64(size.Bytes)*copies
 }
 
-// chartBudget bounds what is held at the same time, in all and for one tenant. It is safe for concurrent use.
-type chartBudget struct {
+// memoryBudget bounds what is held at the same time, in all and for one tenant. It is safe for concurrent use.
+type memoryBudget struct {
 	bytes *limiter.Limiter[string]
-	small int64 // what takes no more is not counted
+	small int64  // what takes no more is not counted
+	until string // what who waits waits for
 }
 
-func newChartBudget(total, share int64) chartBudget {
-	return chartBudget{bytes: limiter.New(limiter.Limits[string]{PerKey: share, Total: total}), small: smallBytes}
+func newMemoryBudget(total, share, small int64, until string) memoryBudget {
+	return memoryBudget{bytes: limiter.New(limiter.Limits[string]{PerKey: share, Total: total}), small: small, until: until}
 }
 
 // enter waits until there is room. What is returned gives it back, once, however often it is called. The error is that of
 // ctx.
-func (r chartBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
+func (r memoryBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
 	release, err = r.bytes.Acquire(ctx, tenant, r.counted(cost))
 	if err != nil {
-		return nil, &noRoomError{"other large charts are done", err}
+		return nil, &noRoomError{r.until, err}
 	}
 
 	return release, nil
 }
 
 // try enters if there is room now.
-func (r chartBudget) try(tenant string, cost int64) (release func(), ok bool) {
+func (r memoryBudget) try(tenant string, cost int64) (release func(), ok bool) {
 	return r.bytes.TryAcquire(tenant, r.counted(cost), limiter.Waiter{})
 }
 
 // counted is what counts of what a chart takes.
-func (r chartBudget) counted(cost int64) int64 {
+func (r memoryBudget) counted(cost int64) int64 {
 	if cost <= r.small {
 		return 0
 	}

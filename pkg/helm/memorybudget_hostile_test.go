@@ -60,7 +60,7 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 	pool := render.New(render.Options{Workers: 2, Timeout: 5 * time.Minute})
 	t.Cleanup(pool.Close)
 
-	config := newWorkload(t).config
+	config := newFakeCluster(t).config()
 	clientOf := func(tenant string) *Client {
 		return New(Target{Config: config, Name: "demo", Namespace: "apps", Charts: pool, Tenant: tenant}, logr.Discard(), time.Second)
 	}
