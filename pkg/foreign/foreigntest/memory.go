@@ -40,12 +40,3 @@ func LiveBytes() int64 {
 
 	return int64(stats.HeapAlloc)
 }
-
-// WantPeak fails the test if a function has more than limit bytes of the heap in use at once: see PeakBytes.
-func WantPeak(t testing.TB, limit uint64, run func()) {
-	t.Helper()
-
-	if got := PeakBytes(t, run); got > limit {
-		t.Errorf("had %d MiB of the heap in use, want at most %d", got>>20, limit>>20)
-	}
-}
