@@ -109,20 +109,89 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return err
 	}
 
-	objects, calls, kubeconfigs, rollouts := metrics.NewObjects(), metrics.NewCalls(), metrics.NewKubeconfigs(), metrics.NewRollouts()
-
-	for _, collector := range []prometheus.Collector{objects, calls, kubeconfigs, rollouts} {
-		if err := options.Registry.Register(collector); err != nil {
-			return fmt.Errorf("register metrics: %w", err)
-		}
+	measured, err := register(options.Registry)
+	if err != nil {
+		return err
 	}
 
 	connectionHealth, clusterHealth := trigger.New[string](wakePacing()), trigger.New[string](wakePacing())
 	clusterChanged := newClusterChanged(clusterHealth)
 
-	// The sessions outlive the context by the time that a graceful stop takes:
-	// what a worker has begun it may finish. They end with the process.
-	pool := session.NewPool(context.WithoutCancel(ctx), session.PoolOptions{
+	pool := newPool(ctx, options, measured.calls, connectionHealth, clusterHealth, clusterChanged)
+
+	// What reads Secrets for users. The controller of OmniKubeconfigExport reads its own.
+	guarded := options.Sources.Manager(mgr)
+
+	if err := omniconnection.Add(guarded, omniconnection.Options{
+		Pool: pool, Objects: measured.objects, Calls: measured.calls, HealthChanged: connectionHealth,
+		Endpoints:   options.Endpoints,
+		Namespace:   options.Namespace,
+		Concurrency: options.Concurrency.OmniConnection,
+	}); err != nil {
+		return fmt.Errorf("add the controller of OmniConnection: %w", err)
+	}
+
+	if err := omnicluster.Add(guarded, omnicluster.Options{
+		Pool: pool, Objects: measured.objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
+		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
+		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts,
+		Concurrency: options.Concurrency.OmniCluster,
+	}); err != nil {
+		return fmt.Errorf("add the controller of OmniCluster: %w", err)
+	}
+
+	if options.Rollouts {
+		if err := omnirolloutpolicy.Add(mgr, omnirolloutpolicy.Options{
+			Objects: measured.objects, Rollouts: measured.rollouts, Skew: options.ServerClock, Concurrency: options.Concurrency.OmniRolloutPolicy,
+		}); err != nil {
+			return fmt.Errorf("add the controller of OmniRolloutPolicy: %w", err)
+		}
+	}
+
+	if err := addWorkload(guarded, measured.objects, options); err != nil {
+		return err
+	}
+
+	if err := omnikubeconfigexport.Add(mgr, omnikubeconfigexport.Options{
+		Pool: pool, Objects: measured.objects, Kubeconfigs: measured.kubeconfigs, Sources: options.Sources, Namespaces: options.ExportNamespaces, HubID: options.HubID,
+		Concurrency: options.Concurrency.OmniKubeconfigExport,
+	}); err != nil {
+		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)
+	}
+
+	return child.Add(mgr, child.Options{Objects: measured.objects, Concurrency: child.Concurrency{
+		ControlPlane: options.Concurrency.OmniControlPlane,
+		Workers:      options.Concurrency.OmniWorkers,
+		Machine:      options.Concurrency.OmniMachine,
+	}})
+}
+
+// collectors are the metrics that the controllers write.
+type collectors struct {
+	objects     *metrics.Objects
+	calls       *metrics.Calls
+	kubeconfigs *metrics.Kubeconfigs
+	rollouts    *metrics.Rollouts
+}
+
+func register(registry prometheus.Registerer) (collectors, error) {
+	c := collectors{objects: metrics.NewObjects(), calls: metrics.NewCalls(), kubeconfigs: metrics.NewKubeconfigs(), rollouts: metrics.NewRollouts()}
+
+	for _, collector := range []prometheus.Collector{c.objects, c.calls, c.kubeconfigs, c.rollouts} {
+		if err := registry.Register(collector); err != nil {
+			return collectors{}, fmt.Errorf("register metrics: %w", err)
+		}
+	}
+
+	return c, nil
+}
+
+// newPool makes the pool of sessions with Omni. The sessions outlive the context by the time that a graceful stop takes: what
+// a worker has begun it may finish. They end with the process.
+func newPool(ctx context.Context, options Options, calls *metrics.Calls, connectionHealth, clusterHealth *trigger.Trigger[string],
+	clusterChanged *trigger.Trigger[watches.Remote],
+) *session.Pool {
+	return session.NewPool(context.WithoutCancel(ctx), session.PoolOptions{
 		ClusterChanged: func(uid, cluster string) {
 			clusterChanged.Fire(watches.Remote{Connection: uid, Cluster: cluster})
 		},
@@ -138,50 +207,4 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Guard:     &options.Guard,
 		Runs:      max(1, options.Concurrency.OmniCluster/connectionDivisor),
 	})
-
-	// What reads Secrets for users. The controller of OmniKubeconfigExport reads its own.
-	guarded := options.Sources.Manager(mgr)
-
-	if err := omniconnection.Add(guarded, omniconnection.Options{
-		Pool: pool, Objects: objects, Calls: calls, HealthChanged: connectionHealth,
-		Endpoints:   options.Endpoints,
-		Namespace:   options.Namespace,
-		Concurrency: options.Concurrency.OmniConnection,
-	}); err != nil {
-		return fmt.Errorf("add the controller of OmniConnection: %w", err)
-	}
-
-	if err := omnicluster.Add(guarded, omnicluster.Options{
-		Pool: pool, Objects: objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
-		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
-		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: rollouts,
-		Concurrency: options.Concurrency.OmniCluster,
-	}); err != nil {
-		return fmt.Errorf("add the controller of OmniCluster: %w", err)
-	}
-
-	if options.Rollouts {
-		if err := omnirolloutpolicy.Add(mgr, omnirolloutpolicy.Options{
-			Objects: objects, Rollouts: rollouts, Skew: options.ServerClock, Concurrency: options.Concurrency.OmniRolloutPolicy,
-		}); err != nil {
-			return fmt.Errorf("add the controller of OmniRolloutPolicy: %w", err)
-		}
-	}
-
-	if err := addWorkload(guarded, objects, options); err != nil {
-		return err
-	}
-
-	if err := omnikubeconfigexport.Add(mgr, omnikubeconfigexport.Options{
-		Pool: pool, Objects: objects, Kubeconfigs: kubeconfigs, Sources: options.Sources, Namespaces: options.ExportNamespaces, HubID: options.HubID,
-		Concurrency: options.Concurrency.OmniKubeconfigExport,
-	}); err != nil {
-		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)
-	}
-
-	return child.Add(mgr, child.Options{Objects: objects, Concurrency: child.Concurrency{
-		ControlPlane: options.Concurrency.OmniControlPlane,
-		Workers:      options.Concurrency.OmniWorkers,
-		Machine:      options.Concurrency.OmniMachine,
-	}})
 }

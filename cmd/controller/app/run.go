@@ -57,17 +57,7 @@ func Run(ctx context.Context, options *Options) error {
 	config.Manager.Cache = options.cacheOptions()
 	config.Manager.MapperProvider = func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil }
 
-	guard, err := options.guard()
-	if err != nil {
-		return err
-	}
-
-	endpoints, err := options.endpointPolicy()
-	if err != nil {
-		return err
-	}
-
-	sources, err := options.sources()
+	wanted, err := options.controllers(hubID, clock)
 	if err != nil {
 		return err
 	}
@@ -86,23 +76,7 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 
-	if err := controllers.Add(ctx, mgr, controllers.Options{
-		Registry:          ctrlmetrics.Registry,
-		SettleTime:        options.DestroySettleTime,
-		ManagementCluster: options.ManagementClusterName,
-		HubID:             hubID,
-		Namespace:         options.servedNamespace(),
-		ExportNamespaces:  options.ExportNamespaces,
-		Endpoints:         endpoints,
-		Sources:           sources,
-		Guard:             guard,
-		Rendering:         options.rendering(),
-		Limits:            options.Limits,
-		Rollouts:          options.Rollouts,
-		RolloutReadyTime:  options.RolloutReadyTime,
-		ServerClock:       clock.Ahead,
-		Concurrency:       options.Concurrency,
-	}); err != nil {
+	if err := controllers.Add(ctx, mgr, wanted); err != nil {
 		return err
 	}
 
@@ -111,6 +85,42 @@ func Run(ctx context.Context, options *Options) error {
 	}
 
 	return nil
+}
+
+// controllers returns what the controllers need of the options. It fails if a rule of the options cannot be read.
+func (o *Options) controllers(hubID string, clock *skew.Clock) (controllers.Options, error) {
+	guard, err := o.guard()
+	if err != nil {
+		return controllers.Options{}, err
+	}
+
+	endpoints, err := o.endpointPolicy()
+	if err != nil {
+		return controllers.Options{}, err
+	}
+
+	sources, err := o.sources()
+	if err != nil {
+		return controllers.Options{}, err
+	}
+
+	return controllers.Options{
+		Registry:          ctrlmetrics.Registry,
+		SettleTime:        o.DestroySettleTime,
+		ManagementCluster: o.ManagementClusterName,
+		HubID:             hubID,
+		Namespace:         o.servedNamespace(),
+		ExportNamespaces:  o.ExportNamespaces,
+		Endpoints:         endpoints,
+		Sources:           sources,
+		Guard:             guard,
+		Rendering:         o.rendering(),
+		Limits:            o.Limits,
+		Rollouts:          o.Rollouts,
+		RolloutReadyTime:  o.RolloutReadyTime,
+		ServerClock:       clock.Ahead,
+		Concurrency:       o.Concurrency,
+	}, nil
 }
 
 // startRole is the ClusterRole that allows the requests of the start-up checks.
