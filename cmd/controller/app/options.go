@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -189,12 +190,27 @@ func (o *Options) concurrencies() []kindWorkers {
 
 // Validate returns all problems of the flags at once.
 func (o *Options) Validate() error {
-	var problems []error
+	problems := slices.Concat(o.validateScope(), o.validateTimes(), o.validateCopies(), o.validateRendering(), o.validateLimits())
 
 	if o.Verbosity < 0 || o.Verbosity > maxVerbosity {
 		problems = append(problems, fmt.Errorf("--v must be 0 to %d: beyond that the client libraries log contents, which may be secret", maxVerbosity))
 	}
 
+	if o.HubID != "" {
+		if err := hub.ValidateID(o.HubID); err != nil {
+			problems = append(problems, fmt.Errorf("--%s: %w", hub.FlagID, err))
+		}
+	}
+
+	_, endpoints := o.endpointPolicy()
+	_, guard := o.guard()
+	_, sources := o.sources()
+
+	return errors.Join(append(problems, o.Metrics.validate(), endpoints, guard, sources)...)
+}
+
+// validateScope looks at the namespaces that are served, exported to and used for the lease.
+func (o *Options) validateScope() (problems []error) {
 	if o.Namespace == "" && !o.AllNamespaces {
 		problems = append(problems, fmt.Errorf("--namespace (or %s) or --all-namespaces is required", namespaceEnvironment))
 	}
@@ -209,6 +225,10 @@ func (o *Options) Validate() error {
 		problems = append(problems, errors.New("--leader-election-namespace is required with --leader-elect when there is no --namespace"))
 	}
 
+	return problems
+}
+
+func (o *Options) validateTimes() (problems []error) {
 	if o.RolloutReadyTime < minimumSettleTime {
 		problems = append(problems, fmt.Errorf("--rollout-ready-time: %s is less than %s", o.RolloutReadyTime, minimumSettleTime))
 	}
@@ -217,16 +237,14 @@ func (o *Options) Validate() error {
 		problems = append(problems, fmt.Errorf("--destroy-settle-time: %s is less than %s", o.DestroySettleTime, minimumSettleTime))
 	}
 
-	if o.HubID != "" {
-		if err := hub.ValidateID(o.HubID); err != nil {
-			problems = append(problems, fmt.Errorf("--%s: %w", hub.FlagID, err))
-		}
-	}
-
 	if o.StartTimeout <= 0 {
 		problems = append(problems, errors.New("--start-timeout must be positive"))
 	}
 
+	return problems
+}
+
+func (o *Options) validateLimits() (problems []error) {
 	if o.Limits.QPS <= 0 {
 		problems = append(problems, errors.New("--omni-qps must be positive"))
 	}
@@ -235,33 +253,13 @@ func (o *Options) Validate() error {
 		problems = append(problems, fmt.Errorf("--omni-burst: %d is less than 1", o.Limits.Burst))
 	}
 
-	if err := o.Metrics.validate(); err != nil {
-		problems = append(problems, err)
-	}
-
-	problems = append(problems, o.validateCopies()...)
-
-	if _, err := o.endpointPolicy(); err != nil {
-		problems = append(problems, err)
-	}
-
-	if _, err := o.guard(); err != nil {
-		problems = append(problems, err)
-	}
-
-	if _, err := o.sources(); err != nil {
-		problems = append(problems, err)
-	}
-
-	problems = append(problems, o.validateRendering()...)
-
 	for _, kind := range o.concurrencies() {
 		if *kind.workers < 1 {
 			problems = append(problems, fmt.Errorf("--%s-concurrency: %d is less than 1", kind.name, *kind.workers))
 		}
 	}
 
-	return errors.Join(problems...)
+	return problems
 }
 
 // minimumCopy is the smallest limit for the copy of an Omni's state, in bytes: the watches alone reserve some memory.

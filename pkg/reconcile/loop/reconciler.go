@@ -143,12 +143,21 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 		return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, false, nil
 	}
 
-	writing, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
-	defer cancel()
-
 	if deleting && run.last.Continues() && run.err == nil {
+		writing, cancel := writingContext(ctx)
+		defer cancel()
+
 		return reconcile.Result{}, true, r.removeFinalizer(writing, object)
 	}
+
+	return r.finish(ctx, before, object, run)
+}
+
+// finish writes the status that a run made, and says when the next run is due. As reconcile does, it also returns whether the
+// object is known now.
+func (r *Reconciler[O, S]) finish(ctx context.Context, before, object O, run runResult) (result reconcile.Result, known bool, err error) {
+	writing, cancel := writingContext(ctx)
+	defer cancel()
 
 	if err := r.writeStatus(writing, before, object); err != nil {
 		return reconcile.Result{}, true, errors.Join(run.err, err)
@@ -173,6 +182,11 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 	}
 
 	return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, true, nil
+}
+
+// writingContext is for what a run has to write in the end, also when the process stops.
+func writingContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 }
 
 // addFinalizer makes sure that the finalizer exists before any phase does something that it would have to clean up.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
@@ -188,33 +190,15 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 	}
 
 	if len(asked) == 0 {
-		d.giveBack(next)
-
-		switch {
-		case next.Failure == nil:
-		case gate.Turn.Healthy:
-			next.Failure = nil
-		default:
-			next.State, next.Hash = v1alpha1.RolloutFailed, next.Failure.Hash
-		}
-
-		return next
+		return d.askNothing(next)
 	}
 
 	next.Hash, next.Kinds = d.hashOf(next.Changes), kindsOf(asked)
 	d.rememberLeft(next, before)
 
 	now := d.now()
-
-	next.State, next.HeldSince = v1alpha1.RolloutHeld, before.HeldSince
-	if next.HeldSince == nil {
-		next.HeldSince = &now
-	}
-
-	next.ChangedSince = before.ChangedSince
-	if next.ChangedSince == nil || slices.ContainsFunc(next.Changes, func(digest string) bool { return !slices.Contains(before.Changes, digest) }) {
-		next.ChangedSince = &now
-	}
+	next.State = v1alpha1.RolloutHeld
+	countFrom(now, next, before)
 
 	if d.turnMayBegin(*next) {
 		next.State, next.AdmittedSince = v1alpha1.RolloutAdmitted, &now
@@ -236,4 +220,32 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 	next.Reason, next.NotBefore, a.message = wait.Reason, wait.NotBefore, wait.Message
 
 	return next
+}
+
+// askNothing gives the turn back. A failure stays until the cluster is healthy.
+func (d Decision) askNothing(next *v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
+	d.giveBack(next)
+
+	switch {
+	case next.Failure == nil:
+	case d.facts.Gate.Turn.Healthy:
+		next.Failure = nil
+	default:
+		next.State, next.Hash = v1alpha1.RolloutFailed, next.Failure.Hash
+	}
+
+	return next
+}
+
+// countFrom keeps since when something is held, and since when what is held has nothing new in it.
+func countFrom(now metav1.Time, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
+	next.HeldSince, next.ChangedSince = before.HeldSince, before.ChangedSince
+
+	if next.HeldSince == nil {
+		next.HeldSince = &now
+	}
+
+	if next.ChangedSince == nil || slices.ContainsFunc(next.Changes, func(digest string) bool { return !slices.Contains(before.Changes, digest) }) {
+		next.ChangedSince = &now
+	}
 }
