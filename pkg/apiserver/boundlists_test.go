@@ -24,7 +24,9 @@ const asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
 // TestMemoryOfTables: a table is encoded as a whole, so the server makes only as many at a time as there is memory
 // for.
 func TestMemoryOfTables(t *testing.T) {
-	const objects, times, bytes = 16, 8, 600_000
+	const objects, bytes = 16, 600_000
+
+	times := foreigntest.AtOnce(8)
 
 	s := startServerWith(t, func(config *apiserver.Config) {
 		config.ListBytes = 8 << 20
@@ -62,7 +64,7 @@ func TestMemoryOfTemplates(t *testing.T) {
 		`{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniControlPlane","metadata":{"name":"cp"},"spec":{"clusterRef":{"name":"c"},"machineClass":{"name":"m","size":1}}}`)
 	s.waitUntilCounted(t, 1)
 
-	foreigntest.WantPeak(t, bound, func() { s.readAll(t, 8, clusters+"/c/template", "application/yaml") })
+	foreigntest.WantPeak(t, bound, func() { s.readAll(t, foreigntest.AtOnce(8), clusters+"/c/template", "application/yaml") })
 }
 
 // TestTablesHaveNoWhiteSpace: neither another spelling of the header nor a subresource gets an indented table, which could

@@ -88,7 +88,9 @@ func TestListsInEveryFormat(t *testing.T) {
 
 // TestMemoryOfLists: several answers at the same time take less memory than the size of two of them.
 func TestMemoryOfLists(t *testing.T) {
-	const objects, times, bytes = 24, 4, 600_000
+	const objects, bytes = 24, 600_000
+
+	times := foreigntest.AtOnce(4)
 
 	s := startServer(t)
 

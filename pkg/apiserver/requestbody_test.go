@@ -146,11 +146,11 @@ func TestDeepPatchesAreBounded(t *testing.T) {
 		return `{"spec":{"nothing":` + value + "}}"
 	}
 
-	const times = 4
+	send := func(contentType string, levels int) []int {
+		status := make([]int, foreigntest.AtOnce(4))
 
-	send := func(contentType string, levels int) (status [times]int) {
 		var sending sync.WaitGroup
-		for i := range times {
+		for i := range status {
 			sending.Go(func() {
 				status[i], _ = s.call(t, http.MethodPatch, clusters+"/deep", contentType, patch(contentType, levels))
 			})
@@ -163,7 +163,7 @@ func TestDeepPatchesAreBounded(t *testing.T) {
 
 	for _, contentType := range []string{mergeBody, strategicBody, patchBody} {
 		for _, levels := range []int{260, 90} {
-			var got [times]int
+			var got []int
 
 			// What one of 90 levels takes, and twice as much before garbage is collected.
 			foreigntest.WantPeak(t, 400<<20, func() { got = send(contentType, levels) })
@@ -240,7 +240,9 @@ func TestDeepCopiesAreBounded(t *testing.T) {
 func TestShortPatchesOfDeepObjects(t *testing.T) {
 	s := startServer(t)
 
-	const levels, times = 127, 16
+	const levels = 127
+
+	times := foreigntest.AtOnce(16)
 
 	values := strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 250<<10) + `"` + strings.Repeat("}", levels)
 	s.mustCall(t, http.StatusCreated, http.MethodPost, releases, jsonBody, releaseJSON("deep", values))

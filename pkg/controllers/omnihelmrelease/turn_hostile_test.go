@@ -18,12 +18,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
-const (
-	// waiting is how many releases wait for one slot.
-	waiting = 40
-	// waitingBytes is what they may hold together. Each of them reads about 2 MiB of values, or a keyring of 1 MiB.
-	waitingBytes = 32 << 20
-)
+// waiting is how many releases wait for one slot.
+var waiting = foreigntest.AtOnce(40)
+
+// waitingBytes is what they may hold together. Each of them reads about 2 MiB of values, or a keyring of 1 MiB.
+const waitingBytes = 32 << 20
 
 // manyReleases adds releases, each with a release of its own in the cluster, of which all read the same large ConfigMap
 // of values and the same large keyring.

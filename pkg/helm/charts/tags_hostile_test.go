@@ -15,10 +15,9 @@ import (
 // Many charts have as many long tags as one may have, and a registry that is slow to send the last page. Nobody holds the
 // tags of the pages before.
 func TestManyTagsAtOnce(t *testing.T) {
-	const (
-		lookups = 16
-		pages   = 3
-	)
+	const pages = 3
+
+	lookups := foreigntest.AtOnce(16)
 
 	page := []byte(`{"tags":["1.0.0"` + strings.Repeat(`,"`+strings.Repeat("x", 125)+`"`, 32_000) + `]}`)
 	registry := chartserver.StartTLSRepository()

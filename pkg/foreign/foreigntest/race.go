@@ -1,0 +1,5 @@
+//go:build race
+
+package foreigntest
+
+const raceDetector = true
