@@ -127,7 +127,7 @@ func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.
 	case latest.Status.pending() || latest.Status == StatusUnknown:
 		return decidePending(wanted, observed, latest, now)
 	case latest.Status == StatusUninstalling:
-		return Decision{Action: ActionUninstall, Why: "an uninstall was not finished"}
+		return decideUninstalling(wanted, latest, now)
 	case latest.Status == StatusDeployed && latest.Content == wanted.Content:
 		return decideDeployed(wanted, latest)
 	case latest.Status == StatusFailed && latest.Attempt == wanted.Attempt:
@@ -140,6 +140,20 @@ func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.
 		// Also over a failed install: only an upgrade removes what that left behind and nobody wants any more.
 		return Decision{Action: ActionUpgrade, Why: "the chart, the values or the options are other ones"}
 	}
+}
+
+// decideUninstalling deals with an uninstall that has no result. One of this object's release is finished. Who takes over a
+// release has asked for no uninstall: what another's has left stays, and the upgrade over it makes what is missing.
+func decideUninstalling(wanted Wanted, latest *Revision, now time.Time) Decision {
+	if latest.Owner == wanted.Owner {
+		return Decision{Action: ActionUninstall, Why: "an uninstall was not finished"}
+	}
+
+	if wait := remaining(wanted.foreignLock(), latest, now); wait > 0 {
+		return waitForLock(wanted, latest, wait)
+	}
+
+	return unlock(latest)
 }
 
 func decideDeployed(wanted Wanted, latest *Revision) Decision {
@@ -199,7 +213,7 @@ func unlock(left *Revision) Decision {
 
 // lockedFor is how long another's action has to be waited for.
 func lockedFor(wanted Wanted, latest *Revision, now time.Time) time.Duration {
-	lock := max(foreignLockTime, wanted.LockTime)
+	lock := wanted.foreignLock()
 
 	if latest.Owner != "" && latest.Owner == wanted.Owner {
 		lock = handoverTime
@@ -209,7 +223,14 @@ func lockedFor(wanted Wanted, latest *Revision, now time.Time) time.Duration {
 		return 0
 	}
 
-	// Clocks differ: nothing is locked for longer than it can be.
+	return remaining(lock, latest, now)
+}
+
+// foreignLock is how long an action of another may take.
+func (w *Wanted) foreignLock() time.Duration { return max(foreignLockTime, w.LockTime) }
+
+// remaining is what is left of a lock. Clocks differ: nothing is locked for longer than it can be.
+func remaining(lock time.Duration, latest *Revision, now time.Time) time.Duration {
 	return min(lock, max(0, latest.Modified.Add(lock).Sub(now)))
 }
 

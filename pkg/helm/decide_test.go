@@ -52,6 +52,10 @@ func TestDecide(t *testing.T) {
 		{"another client's release", plain, []Revision{rev(7, StatusDeployed, anothers)}, Decision{Action: ActionUpgrade}},
 		{"uninstalled with history", plain, []Revision{rev(2, StatusUninstalled), rev(1, StatusSuperseded)}, Decision{Action: ActionInstall}},
 		{"uninstall not finished", plain, []Revision{rev(2, StatusUninstalling)}, Decision{Action: ActionUninstall}},
+		{"another's uninstall not finished", plain, []Revision{rev(2, StatusUninstalling, anothers, old)}, Decision{Action: ActionUnlock, Revision: 2}},
+		{"the uninstall of another object not finished", plain, []Revision{rev(2, StatusUninstalling, old, func(r *Revision) { r.Owner = "former" })},
+			Decision{Action: ActionUnlock, Revision: 2}},
+		{"another client uninstalls", plain, []Revision{rev(2, StatusUninstalling, anothers)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
 
 		{"tests due", testing_, []Revision{rev(3, StatusDeployed)}, Decision{Action: ActionTest, Revision: 3}},
 		{"tests done", testing_, []Revision{rev(3, StatusDeployed, passed)}, Decision{Action: ActionNone}},
@@ -135,6 +139,7 @@ func TestDecide(t *testing.T) {
 		{"to be removed", absent, []Revision{rev(1, StatusFailed)}, Decision{Action: ActionUninstall}},
 		{"to be removed, crashed", absent, []Revision{rev(1, StatusPendingInstall)}, Decision{Action: ActionUninstall}},
 		{"removal not finished", absent, []Revision{rev(1, StatusUninstalling)}, Decision{Action: ActionUninstall}},
+		{"another's removal not finished", absent, []Revision{rev(1, StatusUninstalling, anothers)}, Decision{Action: ActionUninstall}},
 		{"to be removed, another client at work", absent, []Revision{rev(1, StatusPendingInstall, anothers)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -8,11 +8,11 @@ import (
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 )
 
-// unlock marks a revision as failed whose action has no result. If it has one
-// by now, that counts.
+// unlock marks a revision as failed whose action has no result, an uninstall among them: Helm upgrades over a failure only. If it
+// has a result by now, that counts.
 func (c *Client) unlock(s *attempt, revision int) error {
 	return c.change(s, revision, func(record *releasev1.Release) {
-		if status := Status(record.Info.Status); !status.pending() && status != StatusUnknown {
+		if status := Status(record.Info.Status); !status.pending() && status != StatusUnknown && status != StatusUninstalling {
 			return
 		}
 

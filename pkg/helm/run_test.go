@@ -51,6 +51,7 @@ func TestUnlock(t *testing.T) {
 	for before, want := range map[common.Status]common.Status{
 		common.StatusPendingUpgrade: common.StatusFailed,
 		common.StatusUnknown:        common.StatusFailed,
+		common.StatusUninstalling:   common.StatusFailed,
 		common.StatusDeployed:       common.StatusDeployed, // it has ended meanwhile
 	} {
 		store, _, _ := newStorage(t, 0, record(1, before))
