@@ -22,7 +22,8 @@ func (c *Client) Drift(ctx context.Context, revision int, ignores []drift.Ignore
 }
 
 // Correct applies the objects again that Drift finds, and returns what was
-// different. Ignored paths keep what stands there.
+// different. Ignored paths keep what stands there. Only the latest revision is
+// applied, if it is deployed; of another one the error has ReasonInterrupted.
 func (c *Client) Correct(ctx context.Context, revision int, ignores []drift.Ignore) ([]drift.Difference, error) {
 	return c.compare(ctx, revision, ignores, true)
 }
@@ -47,6 +48,22 @@ func (c *Client) recordInRoom(ctx context.Context, revision int, room *recordRoo
 	return record, err
 }
 
+// inEffect is an error unless a revision is the latest and deployed: the wait for room may have been long, and what an older
+// one says must not be forced over what a later one makes.
+func (c *Client) inEffect(ctx context.Context, revision int) error {
+	observed, err := c.Observe(ctx)
+	if err != nil {
+		return err
+	}
+
+	if latest := observed.Latest(); latest == nil || latest.Number != revision || latest.Status != StatusDeployed {
+		return &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("revision %d is not the one in effect any more, so nothing was applied again; "+
+			"what to do is decided anew", revision)}
+	}
+
+	return nil
+}
+
 // compare finds what differs; with correct, each such object is applied again.
 func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Ignore, correct bool) ([]drift.Difference, error) {
 	room := newRecordRoom(c.target.Tenant)
@@ -55,6 +72,12 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Igno
 	record, err := c.recordInRoom(ctx, revision, room)
 	if err != nil {
 		return nil, err
+	}
+
+	if correct {
+		if err := c.inEffect(ctx, revision); err != nil {
+			return nil, err
+		}
 	}
 
 	s, err := c.open(ctx, values.Values{}, room)
