@@ -46,9 +46,11 @@ func (c *Client) sweep(s *attempt, request Request, attempted map[drift.Object]t
 	}
 }
 
-// attempts are the numbers of the revisions that were never in effect since the last one that was, the newest first.
+// attempts are the numbers of the revisions that were never in effect since the last one that was, the newest first. The hidden
+// one is among them: what it made under names that are made anew with each rendering is known by its record alone, which is
+// written over.
 func (r *resumable) attempts() ([]int, error) {
-	numbers, err := r.visible()
+	numbers, err := r.numbers()
 	if err != nil || len(numbers) == 0 {
 		return nil, err
 	}

@@ -62,6 +62,13 @@ func (r *tried) step(templates string) (Action, error) {
 func (r *tried) stepWith(chart chartserver.Chart) (Action, error) {
 	r.t.Helper()
 
+	return r.stepUntil(r.t.Context(), chart)
+}
+
+// stepUntil does it until the end of a context.
+func (r *tried) stepUntil(ctx context.Context, chart chartserver.Chart) (Action, error) {
+	r.t.Helper()
+
 	observed, err := r.client.Observe(r.t.Context())
 	if err != nil {
 		r.t.Fatal(err)
@@ -72,7 +79,7 @@ func (r *tried) stepWith(chart chartserver.Chart) (Action, error) {
 	wanted.Attempt = wanted.Content
 	decision := Decide(wanted, observed, time.Now())
 
-	ctx, cancel := context.WithTimeout(r.t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 
 	return decision.Action, r.client.Run(ctx, Request{

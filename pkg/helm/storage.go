@@ -153,6 +153,13 @@ func (r *resumable) Query(labels map[string]string) ([]release.Releaser, error) 
 
 // visible are the numbers of all revisions but the hidden one, the newest last.
 func (r *resumable) visible() ([]int, error) {
+	numbers, err := r.numbers()
+
+	return slices.DeleteFunc(numbers, func(number int) bool { return number == r.hidden }), err
+}
+
+// numbers are those of all revisions, the newest last.
+func (r *resumable) numbers() ([]int, error) {
 	if r.statuses == nil {
 		observed, err := r.list()
 		if err != nil {
@@ -170,7 +177,7 @@ func (r *resumable) visible() ([]int, error) {
 		}
 	}
 
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(r.statuses)), func(number int) bool { return number == r.hidden }), nil
+	return slices.Sorted(maps.Keys(r.statuses)), nil
 }
 
 // placeholder stands for a record of which Helm wants to know its number and status only.
