@@ -29,7 +29,7 @@ func largeManifest(maps int) string {
 // Many releases are compared whose records are small and become large. What their comparisons hold together is bounded,
 // and a usual one does not wait for them.
 func TestManyLargeRecordsAtOnce(t *testing.T) {
-	const hostile = 6
+	hostile := foreigntest.AtOnce(6)
 
 	var comparing atomic.Int32
 
