@@ -34,9 +34,8 @@ func (a *applier) checkTeardown(ctx context.Context, s step) error {
 	}
 }
 
-// checkIdentity reads a resource once more: a change that removes something must not hit a resource of the same name that
-// was created in the meantime, that belongs to another cluster now, or that has another size than the one which consent
-// was given for.
+// checkIdentity reads a resource once more: an update or a teardown must not hit a resource of the same name that was created
+// in the meantime, that belongs to another cluster now, or that has another size than the one which consent was given for.
 func (a *applier) checkIdentity(ctx context.Context, s step) (resource.Resource, error) {
 	found, err := a.live.Get(ctx, s.old.Metadata())
 	if err != nil {

@@ -83,10 +83,12 @@ func TestApplyLooksAgainBeforeItDestroysAPatch(t *testing.T) {
 	}
 }
 
-// Versions start again with each resource: an update may fit a cluster or a set that somebody made again since, and that
-// the copy does not show yet.
+// Versions start again with each resource: an update may fit what somebody made again since, and that the copy does not
+// show yet.
 func TestApplyDoesNotUpdateWhatWasMadeAgain(t *testing.T) {
 	fiveOf := omnitest.ClusterDocument + omnitest.ControlPlaneDocument + omnitest.ClassDocument("cpu", "5")
+	configured := omnitest.FullTemplate + "---\nkind: Machine\nname: " + omnitest.Machine2 + "\nsystemExtensions: [siderolabs/hello]\n" +
+		"patches:\n- name: own\n  inline: {machine: {network: {hostname: a}}}\n"
 
 	for name, test := range map[string]struct {
 		before, after string
@@ -128,6 +130,16 @@ func TestApplyDoesNotUpdateWhatWasMadeAgain(t *testing.T) {
 				omnitest.MustCreate(t, st, group)
 			},
 			omnires.NewKubernetesManifestGroup("200-cluster-demo-a"),
+		},
+		"a patch of a machine that moved to another cluster": {
+			configured, strings.Replace(configured, "hostname: a", "hostname: b", 1),
+			madeAgainForOther(omnires.NewConfigPatch("400-cm-" + omnitest.Machine2 + "-own")),
+			omnires.NewConfigPatch("400-cm-" + omnitest.Machine2 + "-own"),
+		},
+		"the extensions of a machine that moved to another cluster": {
+			configured, strings.Replace(configured, "siderolabs/hello", "siderolabs/other", 1),
+			madeAgainForOther(omnires.NewExtensionsConfiguration("schematic-" + omnitest.Machine2)),
+			omnires.NewExtensionsConfiguration("schematic-" + omnitest.Machine2),
 		},
 		"a set that is gone": {
 			fiveOf, strings.Replace(fiveOf, "size: 5", "size: 3", 1),
@@ -171,4 +183,15 @@ func madeAgainWithNine(t *testing.T, st *omnitest.FakeOmni) {
 	omnitest.MustDestroy(t, st, omnitest.SetNamed("demo", "workers"))
 	time.Sleep(2 * time.Millisecond) // the clock of the in-memory state has to go on
 	omnitest.MustCreate(t, st, omnitest.ClassSet("demo", "workers", "cpu", 9))
+}
+
+// madeAgainForOther makes a resource of a machine again by hand, for cluster "other". Its ID names the machine only.
+func madeAgainForOther[R resource.Resource](item R) func(*testing.T, *omnitest.FakeOmni) {
+	return func(t *testing.T, st *omnitest.FakeOmni) {
+		t.Helper()
+
+		omnitest.MustDestroy(t, st, item)
+		time.Sleep(2 * time.Millisecond) // the clock of the in-memory state has to go on
+		omnitest.MustCreate(t, st, omnitest.Labelled(item, "other"))
+	}
 }

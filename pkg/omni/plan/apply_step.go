@@ -55,9 +55,11 @@ func (a *applier) create(ctx context.Context, s step) error {
 	return nil
 }
 
+// update reads the resource once more: its version is all that Omni compares, and that starts again when a resource is made
+// again. The update would take it from whom it belongs to by now, as the patch of a machine that moved to another cluster.
 func (a *applier) update(ctx context.Context, s step) error {
 	err := a.checkMoved(ctx, s)
-	if err == nil && s.mayRemove() {
+	if err == nil && s.change.Type != omnires.ClusterType { // checkCluster has looked at that
 		_, err = a.checkIdentity(ctx, s)
 	}
 
@@ -78,11 +80,6 @@ func (a *applier) update(ctx context.Context, s step) error {
 	a.noteCluster(s, wanted)
 
 	return nil
-}
-
-// mayRemove reports whether an update removes machines or objects if Omni has something else than was planned from.
-func (s step) mayRemove() bool {
-	return s.change.Destructive || s.change.Type == omnires.MachineSetType || s.change.Type == TypeManifestGroup
 }
 
 // destroy advances a teardown as far as possible without waiting.
