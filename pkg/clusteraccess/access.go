@@ -44,6 +44,9 @@ type Requester struct {
 	Cluster    string
 	Kubeconfig v1alpha1.SecretKeyReference
 	Known      string
+	// Unrecorded is true for PlanCleanup if the object's status records nothing that it made. Hardly ever is there anything
+	// then, so the deletion waits for no cluster that cannot be used.
+	Unrecorded bool
 	// Wake wakes the object when a slot is free, if it had to wait for one. May be nil.
 	Wake *trigger.Trigger[types.NamespacedName]
 }

@@ -3,10 +3,12 @@ package clusteraccess
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 // Cleanup is the decision of PlanCleanup.
@@ -14,6 +16,9 @@ type Cleanup struct {
 	Action Action
 	// Why is the reason for ActionLetGo, for the event.
 	Why string
+	// NothingLeft is true if nothing that the object may have made is left behind with ActionLetGo: the cluster is being
+	// destroyed, or there is no Secret for a kubeconfig, so that nothing was made unless somebody deleted that since.
+	NothingLeft bool
 	// Opened is the cluster, for ActionCleanUp; else nil.
 	Opened *Opened
 }
@@ -26,7 +31,7 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 		return Cleanup{}, loop.Outcome{}, err
 	}
 
-	policy := CleanupPolicy{ParentGone: parent == nil, Since: requester.Object.GetDeletionTimestamp().Time, Now: now}
+	policy := CleanupPolicy{ParentGone: parent == nil, Unrecorded: requester.Unrecorded, Since: requester.Object.GetDeletionTimestamp().Time, Now: now}
 	if parent != nil {
 		policy.ParentDestroying = destroying(parent)
 	}
@@ -43,6 +48,8 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 			return Cleanup{}, loop.Outcome{}, err
 		case turn.Postpones():
 			return Cleanup{Action: ActionWait}, turn, nil
+		case policy.Problem != "" && ctx.Err() != nil: // a process that stops has learned nothing of the cluster
+			return Cleanup{}, loop.Outcome{}, fmt.Errorf("open the workload cluster: %w", ctx.Err())
 		}
 	}
 
@@ -64,7 +71,7 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 		return Cleanup{Action: action, Why: why}, loop.Block(again, policy.Reason, "%s", why), nil
 	}
 
-	return Cleanup{Action: action, Why: why, Opened: opened}, loop.Continue(v1alpha1.ReasonDeleting, "%s", why), nil
+	return Cleanup{Action: action, Why: why, NothingLeft: policy.ParentDestroying || policy.NoSecret, Opened: opened}, loop.Continue(v1alpha1.ReasonDeleting, "%s", why), nil
 }
 
 // Destroying reports whether an object's workload cluster is being destroyed with its OmniCluster: work in it cannot
@@ -85,7 +92,8 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 
 	cluster, err := a.connect(ctx, requester, parent, &accepted)
 	if err != nil {
-		policy.NoKubeconfig = errors.Is(err, errNobodyWrites)
+		missing := sources.Missing(err)
+		policy.NoKubeconfig, policy.NoSecret = errors.Is(err, errNobodyWrites), missing != nil && !missing.NoKey
 
 		outcome, err := a.explain(cluster, requester, err)
 		policy.Problem, policy.Reason = outcome.Message(), outcome.Reason()

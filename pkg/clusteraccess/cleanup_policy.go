@@ -40,6 +40,10 @@ type CleanupPolicy struct {
 	Problem, Reason string
 	// NoKubeconfig is true if the problem is that there is no kubeconfig any more, and no export to write one.
 	NoKubeconfig bool
+	// NoSecret is true if the problem is that there is no Secret for a kubeconfig, whoever is to write one.
+	NoSecret bool
+	// Unrecorded is Requester.Unrecorded.
+	Unrecorded bool
 	// Asking is true if the problem is only that a probe of the cluster is under way. A probe ends by itself, so this
 	// passes.
 	Asking bool
@@ -62,6 +66,8 @@ func (p CleanupPolicy) Decide() (Action, string) {
 		return ActionLetGo, p.Problem
 	case p.ParentGone && !p.Asking && !p.Passing:
 		return ActionLetGo, goneWith + p.Problem
+	case p.Unrecorded && !p.Asking:
+		return ActionLetGo, p.Problem
 	}
 
 	end := p.end()

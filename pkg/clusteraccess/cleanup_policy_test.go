@@ -27,6 +27,10 @@ func TestCleanupPolicy(t *testing.T) {
 		{"the parent is gone and the cluster is overloaded", CleanupPolicy{ParentGone: true, Passing: true, Problem: "429"}, 0, ActionWait, "until 2026-01-01T12:02:00Z"},
 		{"the parent is gone and the cluster stays overloaded", CleanupPolicy{ParentGone: true, Passing: true, Problem: "429"}, 2 * time.Minute, ActionLetGo, "its OmniCluster is gone"},
 		{"it is being asked for ever", CleanupPolicy{Asking: true, Problem: "asked"}, time.Hour, ActionLetGo, "for 1h0m0s"},
+		{"nothing is recorded and the cluster answers", CleanupPolicy{Unrecorded: true}, 0, ActionCleanUp, ""},
+		{"nothing is recorded and the cluster is being asked", CleanupPolicy{Unrecorded: true, Asking: true, Problem: "asked"}, 0, ActionWait, "asked"},
+		{"nothing is recorded and the cluster is overloaded", CleanupPolicy{Unrecorded: true, Passing: true, Problem: "429"}, 0, ActionLetGo, "429"},
+		{"nothing is recorded and there is no kubeconfig yet", CleanupPolicy{Unrecorded: true, NoSecret: true, Problem: "exported"}, 0, ActionLetGo, "exported"},
 		{"the cluster should be there", CleanupPolicy{Problem: "refused"}, time.Minute, ActionWait, "until 2026-01-01T13:00:00Z"},
 		{"the cluster should have been there for long", CleanupPolicy{Problem: "refused"}, time.Hour, ActionLetGo, "for 1h0m0s"},
 	} {

@@ -258,3 +258,57 @@ func TestCleanupWhileTheParentIsDeleted(t *testing.T) {
 		})
 	}
 }
+
+// TestCleanupOfWhatIsNotRecorded: the object goes at once, and it is known whether something may be left behind: not with a
+// cluster that is destroyed, and hardly without a Secret, which is held while it is in use.
+func TestCleanupOfWhatIsNotRecorded(t *testing.T) {
+	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+	export := &v1alpha1.OmniKubeconfigExport{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "export"}}
+	export.Spec.TargetSecretRef.Name = "access"
+
+	destroyed := parent.DeepCopy()
+	destroyed.DeletionTimestamp, destroyed.Finalizers = new(metav1.Now()), []string{v1alpha1.Finalizer}
+	destroyed.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{Phase: v1alpha1.ClusterPhaseDestroying}
+
+	for name, test := range map[string]struct {
+		parent  *v1alpha1.OmniCluster
+		lose    func(*cleanupFixture, *corev1.Secret) error
+		nothing bool
+	}{
+		"it does not answer": {parent, func(l *cleanupFixture, _ *corev1.Secret) error {
+			l.code.Store(http.StatusBadGateway)
+			return nil
+		}, false},
+		"it refuses the kubeconfig": {parent, func(l *cleanupFixture, _ *corev1.Secret) error {
+			l.code.Store(http.StatusUnauthorized)
+			return nil
+		}, false},
+		"the Secret is emptied": {parent, func(l *cleanupFixture, secret *corev1.Secret) error {
+			secret.Data = nil
+			return l.access.Client.Update(l.Context(), secret)
+		}, false},
+		"no Secret": {parent, func(l *cleanupFixture, secret *corev1.Secret) error {
+			return l.access.Client.Delete(l.Context(), secret)
+		}, true},
+		"it is destroyed": {destroyed, func(*cleanupFixture, *corev1.Secret) error { return nil }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newCleanupFixture(t, test.parent, export)
+			l.requester.Unrecorded = true
+
+			secret := &corev1.Secret{}
+			if err := l.access.Client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "access"}, secret); err != nil {
+				t.Fatal(err)
+			}
+
+			if err := test.lose(l, secret); err != nil {
+				t.Fatal(err)
+			}
+
+			cleanup, _, err := l.plan()
+			if err != nil || cleanup.Action != ActionLetGo || cleanup.Why == "" || cleanup.NothingLeft != test.nothing {
+				t.Errorf("%+v, %v", cleanup, err)
+			}
+		})
+	}
+}

@@ -20,28 +20,45 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return r.interruptUnwanted(ctx, s, orphan)
 	}
 
-	if s.release.Status.ReleaseName == "" {
-		return loop.Continue(v1alpha1.ReasonDeleting, "nothing was released"), nil
-	}
+	requester := clusteraccess.RequesterOf(s.release, r.wake)
+	requester.Unrecorded = s.release.Status.ReleaseName == ""
 
 	if orphan {
-		r.left(s, "spec.deletionPolicy is Orphan")
+		if !requester.Unrecorded {
+			r.left(s, "spec.deletionPolicy is Orphan")
+		}
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release stays"), nil
 	}
 
-	cleanup, outcome, err := r.access.PlanCleanup(ctx, clusteraccess.RequesterOf(s.release, r.wake), r.options.Now())
+	cleanup, outcome, err := r.access.PlanCleanup(ctx, requester, r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
 	if cleanup.Action == clusteraccess.ActionLetGo {
-		r.left(s, cleanup.Why)
+		if !requester.Unrecorded {
+			r.left(s, cleanup.Why)
+		} else if !cleanup.NothingLeft {
+			r.mayBeLeft(s, cleanup.Why)
+		}
 
 		return outcome, nil
 	}
 
 	s.opened = cleanup.Opened
+
+	if requester.Unrecorded {
+		found, err := r.findUnrecorded(ctx, s)
+		if err != nil {
+			return loop.Outcome{}, err
+		}
+
+		if !found {
+			return loop.Continue(v1alpha1.ReasonDeleting, "nothing was released"), nil
+		}
+	}
+
 	s.engine = r.engine(s.opened, s.release.Namespace, s.release.Status.ReleaseName, s.release.Status.Namespace)
 
 	return r.uninstall(ctx, s), nil

@@ -15,28 +15,37 @@ import (
 
 // delete removes the written Secrets, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
-	if len(knownLocations(s.sync)) == 0 {
-		return loop.Continue(v1alpha1.ReasonDeleting, "nothing was written"), nil
-	}
-
 	if s.sync.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
 		r.leftAll(s, "spec.deletionPolicy is Orphan")
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the Secret stays"), nil
 	}
 
-	cleanup, outcome, err := r.options.Access.PlanCleanup(ctx, clusteraccess.RequesterOf(s.sync, r.wake), r.options.Now())
+	requester := clusteraccess.RequesterOf(s.sync, r.wake)
+	requester.Unrecorded = len(knownLocations(s.sync)) == 0
+
+	cleanup, outcome, err := r.options.Access.PlanCleanup(ctx, requester, r.options.Now())
 	if err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
 	if cleanup.Action == clusteraccess.ActionLetGo {
+		if requester.Unrecorded && !cleanup.NothingLeft {
+			r.mayBeLeft(s, cleanup.Why)
+		}
+
 		r.leftAll(s, cleanup.Why)
 
 		return outcome, nil
 	}
 
 	s.opened = cleanup.Opened
+
+	if requester.Unrecorded {
+		if err := r.findUnrecorded(ctx, s); err != nil {
+			return loop.Outcome{}, err
+		}
+	}
 
 	return r.cleanUp(ctx, s, s.opened.Cluster)
 }

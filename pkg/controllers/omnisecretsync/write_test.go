@@ -24,8 +24,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 )
 
-// clusterAt makes a Cluster of a server.
-func clusterAt(t *testing.T, handler http.HandlerFunc) *clusteraccess.Cluster {
+// loopback lets connections to a server of the test through.
+func loopback() dialguard.Guard {
+	return dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+}
+
+// kubeconfigFor returns a kubeconfig for a server.
+func kubeconfigFor(t *testing.T, handler http.HandlerFunc) []byte {
 	t.Helper()
 
 	server := httptest.NewTLSServer(handler)
@@ -33,10 +38,17 @@ func clusterAt(t *testing.T, handler http.HandlerFunc) *clusteraccess.Cluster {
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 
-	cluster, err := clusteraccess.NewClusters(nil, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}).Get(t.Context(), clusteraccess.Key{}, fmt.Appendf(nil, `current-context: it
+	return fmt.Appendf(nil, `current-context: it
 contexts: [{name: it, context: {cluster: it, user: it}}]
 clusters: [{name: it, cluster: {server: '%s', certificate-authority-data: %s}}]
-users: [{name: it, user: {token: workload-token}}]`, server.URL, base64.StdEncoding.EncodeToString(ca)))
+users: [{name: it, user: {token: workload-token}}]`, server.URL, base64.StdEncoding.EncodeToString(ca))
+}
+
+// clusterAt makes a Cluster of a server.
+func clusterAt(t *testing.T, handler http.HandlerFunc) *clusteraccess.Cluster {
+	t.Helper()
+
+	cluster, err := clusteraccess.NewClusters(nil, loopback()).Get(t.Context(), clusteraccess.Key{}, kubeconfigFor(t, handler))
 	if err != nil {
 		t.Fatal(err)
 	}
