@@ -73,7 +73,7 @@ func clusterChanged() predicate.Predicate {
 		after, also := e.ObjectNew.(*v1alpha1.OmniCluster)
 
 		return !ok || !also || before.UID != after.UID || before.Generation != after.Generation ||
-			before.Status.OmniClusterID != after.Status.OmniClusterID ||
+			before.Status.OmniClusterID != after.Status.OmniClusterID || isReplaced(before) != isReplaced(after) ||
 			apimeta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionStalled) !=
 				apimeta.IsStatusConditionTrue(after.Status.Conditions, v1alpha1.ConditionStalled)
 	}}

@@ -56,6 +56,9 @@ func TestClusterChanged(t *testing.T) {
 		"made again":        {func(c *v1alpha1.OmniCluster) { c.UID = "b" }, true},
 		"another ID":        {func(c *v1alpha1.OmniCluster) { c.Status.OmniClusterID = "0b7c" }, true},
 		"no longer Stalled": {func(c *v1alpha1.OmniCluster) { c.Status.Conditions = nil }, true},
+		"another in its place": {func(c *v1alpha1.OmniCluster) {
+			c.Status.Conditions[0].Reason = v1alpha1.ReasonRemoteClusterReplaced
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{UID: "a", Generation: 1}}

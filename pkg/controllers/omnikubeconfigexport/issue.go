@@ -6,6 +6,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -210,6 +212,8 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 		return nil, loop.Wait(0, v1alpha1.ReasonDeleting, "OmniCluster %q is being deleted: no new kubeconfig is issued", s.cluster.Name)
 	case s.want.ClusterID == "":
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "OmniCluster %q has no cluster in Omni that it made or adopted; see its conditions", s.cluster.Name)
+	case isReplaced(s.cluster):
+		return nil, replaced(s)
 	}
 
 	lease, open := r.options.Pool.Get(string(s.connection.UID))
@@ -265,12 +269,28 @@ func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outc
 	case !s.hubs.Ours(live.Marks.Hub):
 		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "cluster %q in Omni belongs to OmniCluster %q of another hub, %s: no kubeconfig is issued for it here. "+
 			"See the condition Stalled of the OmniCluster", s.want.ClusterName, s.cluster.Name, omni.Sanitize(live.Marks.Hub))
+	case live.UUID != s.want.ClusterID && apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionStalled):
+		return replaced(s)
 	case live.UUID != s.want.ClusterID:
 		return loop.Wait(callPause, v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows; waits for its status",
 			s.want.ClusterName, s.cluster.Name)
 	}
 
 	return loop.Continue(v1alpha1.ReasonConnected, "")
+}
+
+// isReplaced reports whether the OmniCluster is Stalled because the cluster in Omni is not the one that it made.
+func isReplaced(cluster *v1alpha1.OmniCluster) bool {
+	stalled := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
+
+	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == v1alpha1.ReasonRemoteClusterReplaced
+}
+
+// replaced is the outcome for a cluster with another ID than that of an OmniCluster that waits for a person: its status does
+// not follow by itself. A change of that wakes the export.
+func replaced(s *scope) loop.Outcome {
+	return loop.Stall(v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows: no kubeconfig is issued for it. "+
+		"See the condition Stalled of the OmniCluster", s.want.ClusterName, s.cluster.Name)
 }
 
 // explain converts the class of a failure into the outcome for the user.
