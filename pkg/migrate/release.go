@@ -138,9 +138,9 @@ func (m *Migration) disown(ctx context.Context, secret *metav1.PartialObjectMeta
 // quietRounds is how often changes by others are added to the backup before they stop the migration.
 const quietRounds = 3
 
-// quiet makes sure that nothing of the old operator runs and that nobody writes, so that the backup has the final
+// checkQuiet makes sure that nothing of the old operator runs and that nobody writes, so that the backup has the final
 // state. Changes that users made since the backup are saved, and these objects are made harmless, too.
-func (m *Migration) quiet(ctx context.Context) error {
+func (m *Migration) checkQuiet(ctx context.Context) error {
 	var written []string
 
 	for range quietRounds {

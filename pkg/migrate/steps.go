@@ -18,14 +18,14 @@ type step struct {
 // steps are in their order.
 func steps() []step {
 	return []step{
-		{"check that nothing is refused and nothing is being deleted", undoable, (*Migration).check},
-		{"save everything that is changed or removed into the backup file", defined, (*Migration).save},
-		{"stop the old operator, and wait until it has no Pod", defined, (*Migration).stop},
-		{"delete its webhook configurations, which would refuse the next changes", defined, (*Migration).deleteWebhooks},
-		{"set the old objects to let go, should the old operator ever run again (deletePolicy.orphan, deletionPolicy: Orphan)", defined, (*Migration).makeHarmless},
-		{"take its finalizers and owner references off", defined, (*Migration).release},
-		{"check that nothing runs and nobody writes", undoable, (*Migration).quiet},
-		{"delete the custom resource definitions: from here on there is no undo", defined, (*Migration).deleteDefinitions},
+		{"check that nothing is refused and nothing is being deleted", canBeUndone, (*Migration).check},
+		{"save everything that is changed or removed into the backup file", hasDefinitions, (*Migration).save},
+		{"stop the old operator, and wait until it has no Pod", hasDefinitions, (*Migration).stop},
+		{"delete its webhook configurations, which would refuse the next changes", hasDefinitions, (*Migration).deleteWebhooks},
+		{"set the old objects to let go, should the old operator ever run again (deletePolicy.orphan, deletionPolicy: Orphan)", hasDefinitions, (*Migration).makeHarmless},
+		{"take its finalizers and owner references off", hasDefinitions, (*Migration).release},
+		{"check that nothing runs and nobody writes", canBeUndone, (*Migration).checkQuiet},
+		{"delete the custom resource definitions: from here on there is no undo", hasDefinitions, (*Migration).deleteDefinitions},
 		{"wait for the API of this operator, which you install", always, (*Migration).waitForAPI},
 		{"import the objects, clusters with changePolicy: Observe", always, (*Migration).importAll},
 		{"verify each plan, and take over the clusters whose plan is empty", always, (*Migration).verify},
@@ -34,11 +34,11 @@ func steps() []step {
 
 func always(*state, *backup) bool { return true }
 
-// defined reports whether there are definitions.
-func defined(s *state, _ *backup) bool { return len(s.Definitions) > 0 }
+// hasDefinitions reports whether there are definitions.
+func hasDefinitions(s *state, _ *backup) bool { return len(s.Definitions) > 0 }
 
-// undoable reports whether there are definitions and none of them is being deleted.
-func undoable(s *state, b *backup) bool {
+// canBeUndone reports whether there are definitions and none of them is being deleted.
+func canBeUndone(s *state, b *backup) bool {
 	return len(s.Definitions) > 0 && (b == nil || !b.irreversible(s))
 }
 
