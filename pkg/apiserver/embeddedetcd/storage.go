@@ -89,10 +89,10 @@ func (s *Server) store(config *storagebackend.ConfigForResource, prefix string, 
 		return nil, nil, err
 	}
 
-	kinds := &etcdkubernetes.Client{Client: client}
-	kinds.Kubernetes = kinds
+	kubernetesClient := &etcdkubernetes.Client{Client: client}
+	kubernetesClient.Kubernetes = kubernetesClient
 
-	stored, err := etcd3.New(kinds, compactor, config.Codec, newObject, newList, config.Prefix, prefix, config.GroupResource,
+	stored, err := etcd3.New(kubernetesClient, compactor, config.Codec, newObject, newList, config.Prefix, prefix, config.GroupResource,
 		transformer, config.LeaseManagerConfig, decoder, storage.APIObjectVersioner{})
 	if err != nil {
 		_ = client.Close()
