@@ -17,9 +17,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
-// callPolicy applies a deadline and the rate limit to every call of one connection, measures it, and reports its
+// callRules applies a deadline and the rate limit to every call of one connection, measures it, and reports its
 // outcome to the liveness check.
-type callPolicy struct {
+type callRules struct {
 	limiter   *rate.Limiter
 	observer  RequestObserver
 	throttled func(time.Duration)
@@ -27,30 +27,30 @@ type callPolicy struct {
 	refusals  *keyRefusals
 }
 
-func newCallPolicy(config Config, liveness *liveness) *callPolicy {
+func newCallRules(config Config, liveness *liveness) *callRules {
 	limits := config.Limits.WithDefaults()
-	p := &callPolicy{
+	r := &callRules{
 		limiter: rate.NewLimiter(rate.Limit(limits.QPS), limits.Burst), observer: config.Observer, throttled: config.Throttled, liveness: liveness,
 		refusals: newKeyRefusals(nil),
 	}
 
-	if p.observer == nil {
-		p.observer = func(string, string, time.Duration) {}
+	if r.observer == nil {
+		r.observer = func(string, string, time.Duration) {}
 	}
 
-	if p.throttled == nil {
-		p.throttled = func(time.Duration) {}
+	if r.throttled == nil {
+		r.throttled = func(time.Duration) {}
 	}
 
-	return p
+	return r
 }
 
 // probing marks a call of the liveness probe itself, which bypasses the rate limit and the liveness check.
 type probing struct{}
 
-func (p *callPolicy) observe(ctx context.Context, method string, started time.Time, err error) {
-	p.refusals.note(ctx, err)
-	p.observer(method, knownCode(err).String(), time.Since(started))
+func (r *callRules) observe(ctx context.Context, method string, started time.Time, err error) {
+	r.refusals.note(ctx, err)
+	r.observer(method, knownCode(err).String(), time.Since(started))
 }
 
 // knownCode returns the gRPC code of an error. An Omni may send any number as its code: those without a meaning are one,
@@ -64,7 +64,7 @@ func knownCode(err error) codes.Code {
 	return code
 }
 
-func (p *callPolicy) unary(
+func (r *callRules) unary(
 	ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
@@ -73,35 +73,35 @@ func (p *callPolicy) unary(
 	end := func(err error) error { return err }
 
 	if ctx.Value(probing{}) == nil {
-		if err := p.takeTurn(ctx); err != nil {
+		if err := r.waitForRate(ctx); err != nil {
 			return err
 		}
 
 		var err error
-		if ctx, end, err = p.liveness.begin(ctx); err != nil {
+		if ctx, end, err = r.liveness.begin(ctx); err != nil {
 			return err
 		}
 	}
 
 	started, guard := time.Now(), guardOf(method)
 	err := guard.explain(invoke(ctx, method, request, reply, conn, guard.options(options)...))
-	p.observe(ctx, method, started, err)
+	r.observe(ctx, method, started, err)
 
 	return end(err)
 }
 
-func (p *callPolicy) stream(
+func (r *callRules) stream(
 	ctx context.Context, description *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption,
 ) (grpc.ClientStream, error) {
 	ctx, cancel := streamContext(ctx, method)
 
-	if err := p.takeTurn(ctx); err != nil {
+	if err := r.waitForRate(ctx); err != nil {
 		defer cancel()
 
 		return nil, err
 	}
 
-	answered, giveUp, err := p.liveness.expect()
+	answered, stopExpecting, err := r.liveness.expect()
 	if err != nil {
 		defer cancel()
 
@@ -118,8 +118,8 @@ func (p *callPolicy) stream(
 	stream, err := open(ctx, description, conn, method, measured.guard.options(options)...)
 	if err != nil {
 		cancel()
-		giveUp()
-		p.observe(ctx, method, started, err)
+		stopExpecting()
+		r.observe(ctx, method, started, err)
 
 		return nil, err
 	}
@@ -129,8 +129,8 @@ func (p *callPolicy) stream(
 	measured.ClientStream = stream
 	measured.ended = func(err error) {
 		once.Do(func() {
-			p.observe(ctx, method, started, err)
-			giveUp()
+			r.observe(ctx, method, started, err)
+			stopExpecting()
 			cancel()
 		})
 	}
@@ -138,19 +138,19 @@ func (p *callPolicy) stream(
 	return measured, nil
 }
 
-// takeTurn waits for the rate limiter, but only for a short time: a caller that would wait longer gets an error and
+// waitForRate waits for the rate limiter, but only for a short time: a caller that would wait longer gets an error and
 // retries later, so that it holds no worker.
-func (p *callPolicy) takeTurn(ctx context.Context) error {
+func (r *callRules) waitForRate(ctx context.Context) error {
 	asked := time.Now()
 
 	waiting, stop := context.WithTimeout(ctx, bounds.MaxThrottle)
 	defer stop()
 
-	err := p.limiter.Wait(waiting)
+	err := r.limiter.Wait(waiting)
 
 	// A shorter time is the overhead of the limiter.
 	if waited := time.Since(asked); waited > time.Millisecond {
-		p.throttled(waited)
+		r.throttled(waited)
 	}
 
 	switch {

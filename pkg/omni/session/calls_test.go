@@ -32,10 +32,10 @@ func (o *observed) observe(method, code string, duration time.Duration) {
 func TestUnaryCallsHaveADeadlineAndAreMeasured(t *testing.T) {
 	var seen observed
 
-	policy := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil))
+	rules := newCallRules(Config{Observer: seen.observe}, newLiveness(t.Context(), nil))
 
 	for _, answer := range []error{nil, status.Error(codes.NotFound, "x"), errors.New("plain")} {
-		err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+		err := rules.unary(t.Context(), "/s/Get", nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
 			if deadline, set := ctx.Deadline(); !set || time.Until(deadline) > omni.CallTimeout {
 				t.Errorf("deadline %v, %v", deadline, set)
 			}
@@ -56,15 +56,15 @@ func TestUnaryCallsHaveADeadlineAndAreMeasured(t *testing.T) {
 // number, and names it after itself.
 func TestCodesAreFew(t *testing.T) {
 	seen := map[string]bool{}
-	policy := newCallPolicy(Config{Observer: func(_, code string, _ time.Duration) { seen[code] = true }}, newLiveness(t.Context(), nil))
-	policy.limiter = rate.NewLimiter(rate.Inf, 1)
+	rules := newCallRules(Config{Observer: func(_, code string, _ time.Duration) { seen[code] = true }}, newLiveness(t.Context(), nil))
+	rules.limiter = rate.NewLimiter(rate.Inf, 1)
 
 	for number := range 2000 {
-		_ = policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		_ = rules.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 			return status.Error(codes.Code(number), "")
 		})
 
-		stream, err := policy.stream(t.Context(), nil, nil, "/s/Watch", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+		stream, err := rules.stream(t.Context(), nil, nil, "/s/Watch", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 			return &answeringStream{answers: []error{status.Error(codes.Code(number+5000), "")}}, nil
 		})
 		if err == nil {
@@ -80,12 +80,12 @@ func TestCodesAreFew(t *testing.T) {
 func TestRateLimit(t *testing.T) {
 	var throttled time.Duration
 
-	policy := newCallPolicy(Config{Throttled: func(waited time.Duration) { throttled += waited }}, newLiveness(t.Context(), nil))
-	policy.limiter = rate.NewLimiter(rate.Every(time.Hour), 2)
+	rules := newCallRules(Config{Throttled: func(waited time.Duration) { throttled += waited }}, newLiveness(t.Context(), nil))
+	rules.limiter = rate.NewLimiter(rate.Every(time.Hour), 2)
 
 	sent := 0
 	call := func(ctx context.Context) error {
-		return policy.unary(ctx, "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+		return rules.unary(ctx, "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 			sent++
 
 			return nil
@@ -102,7 +102,7 @@ func TestRateLimit(t *testing.T) {
 		t.Errorf("error %v after %d calls", err, sent)
 	}
 
-	_, err := policy.stream(t.Context(), nil, nil, "/s/Watch", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
+	_, err := rules.stream(t.Context(), nil, nil, "/s/Watch", func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 		t.Error("a stream was opened")
 
 		return nil, nil
@@ -125,12 +125,12 @@ func TestWaitingForATurnIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var throttled time.Duration
 
-		policy := newCallPolicy(Config{
+		rules := newCallRules(Config{
 			Limits: bounds.Limits{QPS: 20, Burst: 1}, Throttled: func(waited time.Duration) { throttled += waited },
 		}, newLiveness(t.Context(), nil))
 
 		for range 3 {
-			err := policy.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
+			err := rules.unary(t.Context(), "/s/Get", nil, nil, nil, func(context.Context, string, any, any, *grpc.ClientConn, ...grpc.CallOption) error {
 				return nil
 			})
 			if err != nil {
@@ -180,7 +180,7 @@ func TestStreamsAreMeasuredAtTheirEnd(t *testing.T) {
 				lived context.Context // inspected after the call
 			)
 
-			stream, err := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, test.method,
+			stream, err := newCallRules(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, test.method,
 				func(ctx context.Context, _ *grpc.StreamDesc, _ *grpc.ClientConn, _ string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
 					lived = ctx
 
@@ -212,7 +212,7 @@ func TestStreamsAreMeasuredAtTheirEnd(t *testing.T) {
 func TestAStreamThatDoesNotOpenIsMeasured(t *testing.T) {
 	var seen observed
 
-	_, err := newCallPolicy(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, "/s/Watch",
+	_, err := newCallRules(Config{Observer: seen.observe}, newLiveness(t.Context(), nil)).stream(t.Context(), nil, nil, "/s/Watch",
 		func(context.Context, *grpc.StreamDesc, *grpc.ClientConn, string, ...grpc.CallOption) (grpc.ClientStream, error) {
 			return nil, status.Error(codes.Unavailable, "x")
 		})

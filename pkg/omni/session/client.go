@@ -151,7 +151,7 @@ func newClient(config Config) (*Client, error) {
 }
 
 func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialOption {
-	calls := newCallPolicy(c.config, c.liveness)
+	calls := newCallRules(c.config, c.liveness)
 	calls.refusals = c.refusals
 
 	options := []grpc.DialOption{

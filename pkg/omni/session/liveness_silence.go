@@ -11,9 +11,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
-// expect records that a stream waits for its first message. answered may be called many times; giveUp must be called at
-// the end.
-func (p *liveness) expect() (answered, giveUp func(), err error) {
+// expect records that a stream waits for its first message. answered may be called many times; stopExpecting must be
+// called at the end, whatever it was.
+func (p *liveness) expect() (answered, stopExpecting func(), err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
@@ -25,7 +25,7 @@ func (p *liveness) expect() (answered, giveUp func(), err error) {
 	p.calls[call] = struct{}{}
 	call.alarm = time.AfterFunc(p.times.suspect, func() { p.checkSuspicion(call) })
 
-	giveUp = func() {
+	stopExpecting = func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 
@@ -40,7 +40,7 @@ func (p *liveness) expect() (answered, giveUp func(), err error) {
 		p.answered = time.Now()
 		call.alarm.Stop()
 		delete(p.calls, call)
-	}, giveUp, nil
+	}, stopExpecting, nil
 }
 
 // checkSuspicion starts the probe, unless other calls are answered.

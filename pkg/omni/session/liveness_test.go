@@ -158,14 +158,14 @@ func TestAnsweredCallsRaiseNoDoubt(t *testing.T) {
 			_ = end(nil)
 		}
 
-		answered, giveUp, err := p.expect()
+		answered, stopExpecting, err := p.expect()
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		answered()
 		answered()
-		giveUp()
+		stopExpecting()
 		time.Sleep(50 * time.Millisecond)
 
 		if p.isSlow() {
