@@ -118,7 +118,7 @@ func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelea
 
 // chartPause returns how long a failed download is valid.
 func chartPause(release *v1alpha1.OmniHelmRelease, last job) time.Duration {
-	return keepChart(fresh(release), last.err, last.row)
+	return keepChart(fresh(release), last.err, last.failedInRow)
 }
 
 func isChartError(err error) bool {

@@ -15,18 +15,18 @@ const actionCorrect helm.Action = "correct"
 
 // job is one action on one release, running or ended.
 type job struct {
-	action     helm.Action
-	attempt    string // digest of everything that the action was begun with
-	source     string // of the chart; see sourceKey
-	inputs     string // what it was decided from; see inputs
-	generation int64  // of the object
-	before     int    // failures of the attempt before this action
-	row        int    // actions of the attempt in a row that ended with an error, this one included
-	begun      time.Time
-	started    bool      // it has a slot and was begun indeed
-	tried      time.Time // when the first of the row was begun indeed
-	ended      time.Time // zero while it runs
-	err        error
+	action      helm.Action
+	attempt     string // digest of everything that the action was begun with
+	source      string // of the chart; see sourceKey
+	inputs      string // what it was decided from; see inputs
+	generation  int64  // of the object
+	before      int    // failures of the attempt before this action
+	failedInRow int    // actions of the attempt in a row that ended with an error, this one included
+	begun       time.Time
+	started     bool      // it has a slot and was begun indeed
+	tried       time.Time // when the first of them was begun indeed
+	ended       time.Time // zero while it runs
+	err         error
 
 	cancel context.CancelFunc
 }

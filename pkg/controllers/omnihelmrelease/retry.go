@@ -25,7 +25,8 @@ func retryPause(failures int) time.Duration {
 }
 
 // notBefore returns when an action may begin. A failed action is tried again after a pause. A rollback, and an action
-// that unlocks a release, follows the failure at once.
+// that unlocks a release, follows the failure at once. The failures of the attempt neither delay nor bound a Resume, which
+// makes an interrupted revision again: it waits only after actions in a row that this process saw fail.
 func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decision) time.Time {
 	ended, failures := last.ended, 0
 
@@ -39,8 +40,8 @@ func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decisi
 
 	// An action that was interrupted once begins again at once. If it happens twice in a row, something interrupts it
 	// each time.
-	if last.failed() && last.action == decision.Action && (last.row > 1 || !interrupted(last.err)) {
-		failures = max(failures, last.row)
+	if last.failed() && last.action == decision.Action && (last.failedInRow > 1 || !interrupted(last.err)) {
+		failures = max(failures, last.failedInRow)
 	}
 
 	if failures == 0 {

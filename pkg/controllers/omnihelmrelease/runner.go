@@ -79,7 +79,7 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 	}
 
 	if last.failed() && last.attempt == begun.attempt {
-		begun.row, begun.tried = last.row, last.tried
+		begun.failedInRow, begun.tried = last.failedInRow, last.tried
 	}
 
 	ctx, cancel := context.WithCancel(r.life)
@@ -108,9 +108,9 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 
 		switch {
 		case err == nil:
-			begun.row = 0
+			begun.failedInRow = 0
 		case begun.started: // what was taken back before was no attempt
-			begun.row++
+			begun.failedInRow++
 		}
 
 		r.jobs[where.uid] = begun

@@ -54,6 +54,6 @@ func testsFailed(s *scope, reason, said string) loop.Outcome {
 // testsAreVain reports whether the tests were run as often as an action is tried, and no result could be recorded. A
 // cluster that cannot be reached is waited for.
 func testsAreVain(s *scope) bool {
-	return s.last.action == helm.ActionTest && s.last.attempt == s.want.Attempt && s.last.failed() && s.last.row > s.want.Retries &&
+	return s.last.action == helm.ActionTest && s.last.attempt == s.want.Attempt && s.last.failed() && s.last.failedInRow > s.want.Retries &&
 		!interrupted(s.last.err) && failureReason(s.last.err) != v1alpha1.ReasonClusterUnreachable
 }

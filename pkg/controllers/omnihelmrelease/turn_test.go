@@ -203,7 +203,7 @@ func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 		<-ended
 	}
 
-	if found := r.job("b"); !interrupted(found.err) || found.row != 0 {
+	if found := r.job("b"); !interrupted(found.err) || found.failedInRow != 0 {
 		t.Errorf("the job is %+v", found)
 	}
 
