@@ -139,7 +139,7 @@ func failed(hash string) func(*rollout.Member) {
 
 func dead(m *rollout.Member)     { m.Healthy, m.Ready = false, false }
 func paused(m *rollout.Member)   { m.Paused = true }
-func left(m *rollout.Member)     { m.Left = true }
+func left(m *rollout.Member)     { m.HasLeft = true }
 func deleting(m *rollout.Member) { m.Deleting = true }
 func conflict(m *rollout.Member) { m.Conflict = true }
 

@@ -31,9 +31,9 @@ type Member struct {
 	Paused bool
 	// Deleting is true for a cluster that is being deleted. If it failed, nobody will fix it: it does not stop the rollout.
 	Deleting bool
-	// Conflict is true for a cluster that another policy selects, too; Left for a cluster that this policy no longer
+	// Conflict is true for a cluster that another policy selects, too; HasLeft for a cluster that this policy no longer
 	// selects. Neither gets a ticket.
-	Conflict, Left bool
+	Conflict, HasLeft bool
 	// WantedKubernetes and WantedTalos are the versions in the cluster's spec; Kubernetes and Talos are the versions
 	// that Omni was told to run.
 	WantedKubernetes, WantedTalos, Kubernetes, Talos string
@@ -138,7 +138,7 @@ func isDone(upgrade *v1alpha1.UpgradeStatus, version string) bool {
 }
 
 // isIn reports whether the cluster belongs to the stage, and to no other policy.
-func (m *Member) isIn(stage int) bool { return m.Stage == stage && !m.Left && !m.Conflict }
+func (m *Member) isIn(stage int) bool { return m.Stage == stage && !m.HasLeft && !m.Conflict }
 
 // isHeld, isAdmitted and hasFailed read the cluster's own status.
 func (m *Member) isHeld() bool     { return m.Rollout.State == v1alpha1.RolloutHeld && !m.Paused }
@@ -146,7 +146,7 @@ func (m *Member) isAdmitted() bool { return m.Rollout.State == v1alpha1.RolloutA
 func (m *Member) hasFailed() bool  { return m.Rollout.Failure != nil }
 
 // countsAsFailed reports whether the cluster failed, and somebody has to fix it: it may stop the rollout.
-func (m *Member) countsAsFailed() bool { return m.hasFailed() && !m.Left && !m.Deleting }
+func (m *Member) countsAsFailed() bool { return m.hasFailed() && !m.HasLeft && !m.Deleting }
 
 // isOver reports whether the cluster failed and has not begun with the fix.
 func (m *Member) isOver() bool { return m.hasFailed() && !m.isAdmitted() }

@@ -21,7 +21,7 @@ func (p *Policy) keepTickets(tickets []v1alpha1.RolloutTicket, members []*Member
 
 	for _, ticket := range tickets {
 		member, found := memberNamed(members, ticket.Cluster)
-		if found && member.UID == ticket.UID && !IsUsed(ticket, member.Rollout) && !p.hasLostSight(member) {
+		if found && member.UID == ticket.UID && !IsUsed(ticket, member.Rollout) && !p.reportsNoMore(member) {
 			kept = append(kept, ticket)
 		}
 	}
@@ -29,10 +29,10 @@ func (p *Policy) keepTickets(tickets []v1alpha1.RolloutTicket, members []*Member
 	return kept
 }
 
-// hasLostSight reports whether a cluster has left, and has no changes of this policy's that wait or are at work: it will
+// reportsNoMore reports whether a cluster has left, and has no changes of this policy's that wait or are at work: it will
 // never report the end of a turn of this policy. What another policy lets go on in it takes a slot there.
-func (p *Policy) hasLostSight(m *Member) bool {
-	return m.Left && (m.Rollout.State == "" || m.Rollout.Policy != p.Object.Name)
+func (p *Policy) reportsNoMore(m *Member) bool {
+	return m.HasLeft && (m.Rollout.State == "" || m.Rollout.Policy != p.Object.Name)
 }
 
 // IsUsed reports whether the cluster has reported the end of the turn that the ticket is for.
@@ -56,7 +56,7 @@ func (p *Policy) working(members []*Member) []int {
 			switch {
 			case member.Paused:
 				continue
-			case member.Stage >= 0 && !member.Left: // it may have gone to another stage, or its stage may have another name
+			case member.Stage >= 0 && !member.HasLeft: // it may have gone to another stage, or its stage may have another name
 				i = member.Stage
 			}
 		}
@@ -67,7 +67,7 @@ func (p *Policy) working(members []*Member) []int {
 	}
 
 	for _, member := range members {
-		if member.isAdmitted() && !member.Paused && !member.Left && member.Stage >= 0 && !hasTicket(tickets, member) {
+		if member.isAdmitted() && !member.Paused && !member.HasLeft && member.Stage >= 0 && !hasTicket(tickets, member) {
 			working[member.Stage]++
 		}
 	}

@@ -190,7 +190,7 @@ func (r *reconciler) membersOf(ctx context.Context, policy *rollout.Policy) ([]r
 		}
 
 		member := policy.MemberOf(cluster)
-		member.Left = !selected
+		member.HasLeft = !selected
 		member.Conflict = selected && isSelectedBy(others, cluster)
 		members = append(members, member)
 	}

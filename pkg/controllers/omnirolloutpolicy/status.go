@@ -108,7 +108,7 @@ func (r *reconciler) measure(s *scope) {
 
 		for _, member := range s.members {
 			since := member.Rollout.HeldSince
-			if !member.Left && !member.Conflict && member.Stage == number && member.Rollout.State == v1alpha1.RolloutHeld && since != nil && (one.OldestHeld.IsZero() || since.Time.Before(one.OldestHeld)) {
+			if !member.HasLeft && !member.Conflict && member.Stage == number && member.Rollout.State == v1alpha1.RolloutHeld && since != nil && (one.OldestHeld.IsZero() || since.Time.Before(one.OldestHeld)) {
 				one.OldestHeld = since.Time
 			}
 		}
