@@ -43,7 +43,7 @@ func (p *Policy) Evaluate(clusters []Member, now time.Time) Result {
 
 	object := p.Object.DeepCopy()
 	status := &object.Status
-	after := &Policy{Object: object, selector: p.selector, stages: p.stages, freezes: p.freezes, known: map[calendarKey]window.State{}}
+	after := &Policy{Object: object, selector: p.selector, stages: p.stages, freezes: p.freezes, calendarStates: map[calendarKey]window.State{}}
 
 	status.ObservedGeneration = object.Generation
 	status.Admitted = p.keepTickets(status.Admitted, members)

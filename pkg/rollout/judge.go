@@ -57,13 +57,13 @@ func (p *Policy) Judge(m Member, now time.Time) Verdict {
 }
 
 // times returns the state of a stage's calendar at a time. The times in it are in the zone of the windows.
-func (p *Policy) times(number int, zone string, now time.Time) (window.State, error) {
-	key := calendarKey{number, zone}
-	if known, found := p.known[key]; found {
+func (p *Policy) times(stage int, zone string, now time.Time) (window.State, error) {
+	key := calendarKey{stage, zone}
+	if known, found := p.calendarStates[key]; found {
 		return known, nil
 	}
 
-	calendar, err := p.calendar(number, zone)
+	calendar, err := p.calendar(stage, zone)
 	if err != nil {
 		return window.State{}, err
 	}
@@ -75,8 +75,8 @@ func (p *Policy) times(number int, zone string, now time.Time) (window.State, er
 		times.Opens = times.Opens.In(zoneOf(calendar, zone))
 	}
 
-	if p.known != nil {
-		p.known[key] = times
+	if p.calendarStates != nil {
+		p.calendarStates[key] = times
 	}
 
 	return times, nil

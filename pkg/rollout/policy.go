@@ -23,8 +23,8 @@ type Policy struct {
 	stages   []labels.Selector // nil: takes every cluster
 	freezes  []window.Freeze
 
-	// known caches the states of calendars during Evaluate; nil otherwise.
-	known map[calendarKey]window.State
+	// calendarStates caches the states of calendars during Evaluate; nil otherwise.
+	calendarStates map[calendarKey]window.State
 }
 
 // calendarKey identifies a calendar: a stage, and the cluster's own time zone.
