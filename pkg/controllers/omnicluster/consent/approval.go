@@ -23,7 +23,7 @@ func containsChange(changes []plan.Change, change plan.Change) bool {
 // change that was approved stays approved when only a part of the plan is left. To take back what was not done yet, the
 // user empties spec.approvedPlan. used is the approval that was used last: its hash stands for no change any more.
 func approve(
-	approvedPlan, used string, planned *plan.Plan, unasked []plan.Change, remembered []v1alpha1.ApprovedChange,
+	approvedPlan, used string, planned *plan.Plan, needApproval []plan.Change, remembered []v1alpha1.ApprovedChange,
 ) (approved bool, remember []v1alpha1.ApprovedChange) {
 	if approvedPlan == "" {
 		return false, nil
@@ -37,12 +37,12 @@ func approve(
 	switch approvedPlan {
 	case hashToApprove(planned.Hash, used):
 		return true, approvalsOf(destructive)
-	case hashToApprove(plan.HashOf(unasked), used):
-		return true, approvalsOf(unasked)
+	case hashToApprove(plan.HashOf(needApproval), used):
+		return true, approvalsOf(needApproval)
 	}
 
 	keys := approvalKeys(remembered)
-	for _, change := range unasked {
+	for _, change := range needApproval {
 		if !slices.Contains(keys, approvalKey(approvalOf(change))) {
 			return false, stillThere(planned.Changes, remembered)
 		}

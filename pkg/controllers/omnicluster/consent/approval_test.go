@@ -71,9 +71,9 @@ func TestApproveByTheHashOfWhatNeedsIt(t *testing.T) {
 	hash := plan.HashOf([]plan.Change{theirs})
 
 	for name, test := range map[string]struct {
-		plan     *plan.Plan
-		unasked  []plan.Change
-		approved bool
+		plan         *plan.Plan
+		needApproval []plan.Change
+		approved     bool
 	}{
 		"beside what was asked for":   {planned(asked, theirs), []plan.Change{theirs}, true},
 		"alone":                       {planned(theirs), []plan.Change{theirs}, true},
@@ -82,7 +82,7 @@ func TestApproveByTheHashOfWhatNeedsIt(t *testing.T) {
 		"it is gone":                  {planned(asked), nil, true}, // nothing is left to approve
 	} {
 		t.Run(name, func(t *testing.T) {
-			approved, remember := approve(hash, "", test.plan, test.unasked, nil)
+			approved, remember := approve(hash, "", test.plan, test.needApproval, nil)
 			if approved != test.approved {
 				t.Errorf("approved: %v", approved)
 			}

@@ -33,8 +33,8 @@ func (d Decision) Outcome() loop.Outcome {
 // destructiveOutcome is Outcome for a plan that may be applied. Changes that the documents ask for wait for the settle
 // time, the others for an approval. The settle time comes first, because it ends by itself.
 func (d Decision) destructiveOutcome() loop.Outcome {
-	unasked := d.needing(NeedsApproval)
-	waitsForApproval := len(unasked) > 0 && !d.allApproved
+	needApproval := d.needing(NeedsApproval)
+	waitsForApproval := len(needApproval) > 0 && !d.allApproved
 	waitsToSettle := len(d.needing(NeedsSettling)) > 0 && !d.allSettled
 	settlesIn := max(d.Settling.remaining(d.facts.Now, d.facts.SettleTime), time.Millisecond)
 
@@ -42,12 +42,12 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 	case waitsToSettle && waitsForApproval:
 		return loop.Wait(settlesIn, v1alpha1.ReasonWaitingToSettle,
 			"%s; those that were asked for wait until they have not changed for the settle time; these wait for approval: %s; %s",
-			d.summary(), d.nameUnasked(), d.howToApprove())
+			d.summary(), d.nameNeedApproval(), d.howToApprove())
 	case waitsToSettle:
 		return loop.Wait(settlesIn, v1alpha1.ReasonWaitingToSettle,
 			"%s; those that destroy wait until they have not changed for the settle time", d.summaryWithNames())
 	case waitsForApproval:
-		return loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s", d.summary(), d.nameUnasked(), d.howToApprove())
+		return loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s", d.summary(), d.nameNeedApproval(), d.howToApprove())
 	default:
 		return loop.Outcome{}
 	}
@@ -77,8 +77,8 @@ func (d Decision) summaryWithNames() string {
 	return text
 }
 
-// nameUnasked lists a few of the changes that need approval, with the reasons.
-func (d Decision) nameUnasked() string {
+// nameNeedApproval lists a few of the changes that need approval, with the reasons.
+func (d Decision) nameNeedApproval() string {
 	var named []string
 
 	for _, item := range d.Items {

@@ -18,21 +18,21 @@ func TestHashToApprove(t *testing.T) {
 	list := func(changes ...plan.Change) []plan.Change { return changes }
 
 	for name, test := range map[string]struct {
-		left, requested, unasked, want []plan.Change
+		left, requested, needApproval, want []plan.Change
 	}{
 		"nothing":                      {},
 		"nothing destructive":          {left: list(harmless)},
-		"what needs approval":          {left: list(harmless, asked, theirs), unasked: list(theirs), want: list(theirs)},
+		"what needs approval":          {left: list(harmless, asked, theirs), needApproval: list(theirs), want: list(theirs)},
 		"nothing needs approval":       {left: list(asked, harmless), want: list(asked)},
-		"all of it":                    {left: list(theirs, other), unasked: list(theirs, other), want: list(other, theirs)},
-		"some was done":                {left: list(other), unasked: list(theirs, other), want: list(other)},
-		"some was requested":           {left: list(asked, theirs), requested: list(asked), unasked: list(theirs), want: list(theirs)},
+		"all of it":                    {left: list(theirs, other), needApproval: list(theirs, other), want: list(other, theirs)},
+		"some was done":                {left: list(other), needApproval: list(theirs, other), want: list(other)},
+		"some was requested":           {left: list(asked, theirs), requested: list(asked), needApproval: list(theirs), want: list(theirs)},
 		"everything was requested":     {left: list(asked, theirs), requested: list(asked, theirs)},
 		"requested by an earlier run":  {left: list(begun)},
 		"what is left after a refusal": {left: list(asked, other), requested: list(asked), want: list(other)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := leaving(test.left, test.requested, test.unasked).Hash(); got != plan.HashOf(test.want) {
+			if got := leaving(test.left, test.requested, test.needApproval).Hash(); got != plan.HashOf(test.want) {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -41,12 +41,12 @@ func TestHashToApprove(t *testing.T) {
 
 // leaving is a decision that was carried out up to what is left. Of that some was
 // requested, and some needs an approval that it does not have.
-func leaving(left, requested, unasked []plan.Change) Decision {
+func leaving(left, requested, needApproval []plan.Change) Decision {
 	d := Decision{facts: Facts{Plan: planned(left...)}}
 
 	for _, change := range left {
 		item := Item{Change: change, State: Held, Hold: HoldUntried, Took: containsChange(requested, change)}
-		if containsChange(unasked, change) {
+		if containsChange(needApproval, change) {
 			item.Needs = NeedsApproval
 		}
 
