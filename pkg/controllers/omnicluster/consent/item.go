@@ -58,9 +58,9 @@ type Item struct {
 	State  State
 	Hold   Hold
 	Needs  Need
-	// Foreign is the reason why the documents are not enough for this change; empty if they are, or if only the policy
-	// wants an approval.
-	Foreign string
+	// WhyApproval is the reason why the documents are not enough for this change: this object did not make what it
+	// destroys, or no document is enough for any change now. Empty if they are, or if only the policy wants an approval.
+	WhyApproval string
 	// Took is true if Omni took the change in this run; for a destruction, if it begins in this run.
 	Took bool
 }
@@ -111,15 +111,15 @@ func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, un
 		item := Item{Change: change, State: Planned}
 
 		if change.Destructive && !change.TearingDown {
-			item.Foreign = record.foreign(change, planned.Live)
+			item.WhyApproval = record.foreign(change, planned.Live)
 			item.Needs = NeedsApproval
 
-			if trusts && item.Foreign == "" {
+			if trusts && item.WhyApproval == "" {
 				item.Needs = NeedsSettling
 			}
 
 			if unasked != "" {
-				item.Foreign = unasked
+				item.WhyApproval = unasked
 			}
 		}
 

@@ -87,8 +87,8 @@ func (d Decision) nameNeedApproval() string {
 		}
 
 		text := item.Change.String()
-		if item.Foreign != "" {
-			text += ": " + item.Foreign
+		if item.WhyApproval != "" {
+			text += ": " + item.WhyApproval
 		}
 
 		named = append(named, text)
