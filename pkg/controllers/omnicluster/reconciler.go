@@ -53,7 +53,7 @@ type reconciler struct {
 	checked  memory[*plan.Checked] // what is known of the template
 	reverts  memory[revertWatch]   // what had to be changed back in Omni
 	outages  memory[time.Time]     // since when a deletion cannot use Omni
-	attempts memory[attempt]       // to make the changes of a turn
+	tried    memory[tried]         // when the changes of a turn were tried
 	unwell   memory[unwell]        // when a cluster did not run well
 	logged   memory[digest]        // the plan that this process has logged last
 
@@ -106,7 +106,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			r.checked.forget(name)
 			r.reverts.forget(name)
 			r.outages.forget(name)
-			r.attempts.forget(name)
+			r.tried.forget(name)
 			r.unwell.forget(name)
 			r.logged.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})

@@ -62,7 +62,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	known := r.knownRefusals(s)
 
 	if found.Begins() {
-		r.noteAttempt(s.cluster, found.Rollout())
+		r.noteTried(s.cluster, found.Rollout())
 	}
 
 	asked := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDestroys(ctx, s) }}

@@ -47,29 +47,29 @@ func (r *reconciler) mayStillBegin(ctx context.Context, s *scope, decision conse
 	return !begins || r.isTurn(now, found, decision), nil
 }
 
-// attempt is the last time when this process tried to make the changes of a turn.
-type attempt struct {
+// tried is the last time when this process tried to make the changes of a turn.
+type tried struct {
 	uid   types.UID // of the cluster
 	hash  string
 	since time.Time // when the turn was admitted
 	at    time.Time
 }
 
-// noteAttempt remembers that the changes of a cluster's turn are about to be made. It counts whatever comes of the call:
+// noteTried remembers that the changes of a cluster's turn are about to be made. It counts whatever comes of the call:
 // Omni may take the changes although the call fails, and the status of this run may be lost.
-func (r *reconciler) noteAttempt(cluster *v1alpha1.OmniCluster, turn *v1alpha1.OmniClusterRollout) {
+func (r *reconciler) noteTried(cluster *v1alpha1.OmniCluster, turn *v1alpha1.OmniClusterRollout) {
 	if turn.AdmittedSince == nil { // a status that somebody wrote by hand
 		return
 	}
 
-	r.attempts.keep(client.ObjectKeyFromObject(cluster), attempt{
+	r.tried.keep(client.ObjectKeyFromObject(cluster), tried{
 		uid: cluster.UID, hash: turn.Hash, since: turn.AdmittedSince.Time, at: r.options.Now(),
 	})
 }
 
 // triedAt returns when this process last tried to make the changes of the turn that the status has; zero if it has not.
 func (r *reconciler) triedAt(cluster *v1alpha1.OmniCluster) time.Time {
-	last, turn := r.attempts.of(client.ObjectKeyFromObject(cluster)), cluster.Status.Rollout
+	last, turn := r.tried.of(client.ObjectKeyFromObject(cluster)), cluster.Status.Rollout
 	if turn == nil || turn.AdmittedSince == nil || last.uid != cluster.UID || last.hash != turn.Hash || !last.since.Equal(turn.AdmittedSince.Time) {
 		return time.Time{}
 	}
@@ -230,8 +230,8 @@ func (r *reconciler) turnEnds(cluster *v1alpha1.OmniCluster) time.Time {
 	}
 
 	if healthy, since := r.healthy(cluster); healthy {
-		if tried := r.triedAt(cluster); tried.After(since) {
-			since = tried
+		if at := r.triedAt(cluster); at.After(since) {
+			since = at
 		}
 
 		return since.Add(r.options.RolloutReadyTime)
