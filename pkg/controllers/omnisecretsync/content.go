@@ -69,13 +69,13 @@ func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret, hub string) (co
 	wanted.annotations = map[string]string{annotationOwnerNS: sync.Namespace, annotationOwner: sync.Name}
 
 	for key, value := range sync.Spec.Labels {
-		if _, ours := wanted.labels[key]; !ours {
+		if _, reserved := wanted.labels[key]; !reserved {
 			wanted.labels[key] = value
 		}
 	}
 
 	for key, value := range sync.Spec.Annotations {
-		if _, ours := wanted.annotations[key]; !ours {
+		if _, reserved := wanted.annotations[key]; !reserved {
 			wanted.annotations[key] = value
 		}
 	}
