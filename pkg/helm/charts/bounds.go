@@ -8,13 +8,15 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
-// The bounds of what repositories and registries send, beside the number of bytes. A list of empty objects takes a
-// hundred times its length when it is decoded.
+// The bounds of what repositories and registries send; how long files may be stands beside what reads them. A list of
+// empty objects takes a hundred times its length when it is decoded.
 const (
 	// maxDepth is how deep anything may be nested.
 	maxDepth = 64
 	// maxSmallNodes is for manifests, tokens and Docker configurations, which have some tens of values.
 	maxSmallNodes = 10_000
+	// maxTokenBytes is the longest answer of a token service.
+	maxTokenBytes = 1 << 20
 	// maxTags is how many tags one chart may have, on all pages together.
 	maxTags = 100_000
 	// maxTag is how long a tag may be, by the OCI specification.

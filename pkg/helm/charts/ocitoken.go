@@ -98,7 +98,7 @@ func (s *sourceClient) fetchToken(ctx context.Context, challenge map[string]stri
 		return "", s.refused(response, "token")
 	}
 
-	data, err := s.read(ctx, response, maxProvenanceBytes, "token")
+	data, err := s.read(ctx, response, maxTokenBytes, "token")
 	if err != nil {
 		return "", err
 	}
