@@ -16,7 +16,7 @@ import (
 // delete removes the written Secrets, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.sync.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
-		r.leftAll(s, "spec.deletionPolicy is Orphan")
+		r.announceAllLeft(s, "spec.deletionPolicy is Orphan")
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the Secret stays"), nil
 	}
@@ -34,7 +34,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 			r.mayBeLeft(s, cleanup.Why)
 		}
 
-		r.leftAll(s, cleanup.Why)
+		r.announceAllLeft(s, cleanup.Why)
 
 		return outcome, nil
 	}
@@ -56,7 +56,7 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 		kept, err := r.remove(ctx, s, cluster, where)
 		if err == nil {
 			if kept != "" && where == writtenLocation(s.sync) {
-				r.left(s, where, kept)
+				r.announceLeft(s, where, kept)
 			}
 
 			continue
@@ -67,7 +67,7 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 			return loop.Block(retryPause, clusteraccess.Reason(err), "%s", why), nil
 		}
 
-		r.left(s, where, why)
+		r.announceLeft(s, where, why)
 	}
 
 	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
@@ -133,20 +133,20 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteracces
 	return "", nil
 }
 
-// leftAll is left for every location.
-func (r *reconciler) leftAll(s *scope, why string) {
+// announceAllLeft is announceLeft for every location.
+func (r *reconciler) announceAllLeft(s *scope, why string) {
 	for _, where := range knownLocations(s.sync) {
-		r.left(s, where, why)
+		r.announceLeft(s, where, why)
 	}
 }
 
-// left announces why a Secret stays in the workload cluster.
-func (r *reconciler) left(s *scope, where location, why string) {
-	r.stays(s, where, fmt.Sprintf("in the workload cluster of OmniCluster %q: %s", s.sync.Spec.ClusterRef.Name, why))
+// announceLeft announces why a Secret stays in the workload cluster.
+func (r *reconciler) announceLeft(s *scope, where location, why string) {
+	r.announceLeftIn(s, where, fmt.Sprintf("in the workload cluster of OmniCluster %q: %s", s.sync.Spec.ClusterRef.Name, why))
 }
 
-// stays announces a Secret that is left, if one may be there, with its cluster and the reason.
-func (r *reconciler) stays(s *scope, where location, inCluster string) {
+// announceLeftIn announces a Secret that is left, if one may be there, with its cluster and the reason.
+func (r *reconciler) announceLeftIn(s *scope, where location, inCluster string) {
 	what := "stays"
 
 	// The location is recorded before the first write.

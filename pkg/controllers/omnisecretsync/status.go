@@ -50,7 +50,7 @@ func (r *reconciler) reportCluster(s *scope) {
 
 	if moved := clusteraccess.Moved(s.sync.Status.ClusterID, s.opened.ClusterID); moved != "" {
 		for _, where := range knownLocations(s.sync) {
-			r.stays(s, where, moved)
+			r.announceLeftIn(s, where, moved)
 		}
 	}
 

@@ -63,7 +63,7 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location
 		return err
 	}
 
-	r.left(s, former, s.opened.Cluster.Message(err))
+	r.announceLeft(s, former, s.opened.Cluster.Message(err))
 
 	return nil
 }

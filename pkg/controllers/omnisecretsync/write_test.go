@@ -243,7 +243,7 @@ func TestLeft(t *testing.T) {
 			s.sync.Status.Target.Hash = test.hash
 			s.sync.Status.Conditions = conditions(test.reason)
 
-			newReconciler(nil, nil, recorder, Options{HubID: thisHub}).left(s, writtenLocation(s.sync), "why")
+			newReconciler(nil, nil, recorder, Options{HubID: thisHub}).announceLeft(s, writtenLocation(s.sync), "why")
 
 			var got string
 
