@@ -44,6 +44,22 @@ func newWorkers(name, class string, size int32) *v1alpha1.OmniWorkers {
 	}
 }
 
+// newMachineWithSettings is a document with one of each setting that Omni keeps as a resource of its own.
+func newMachineWithSettings(machine string) *v1alpha1.OmniMachine {
+	return &v1alpha1.OmniMachine{
+		ObjectMeta: meta(machine, types.UID("uid-"+machine)),
+		Spec: v1alpha1.OmniMachineSpec{
+			ClusterRef: v1alpha1.LocalObjectReference{Name: testCluster},
+			Install:    v1alpha1.MachineInstall{Disk: "/dev/vda"},
+			MachineConfiguration: v1alpha1.MachineConfiguration{
+				Patches:          []v1alpha1.Patch{{Name: "swap", Inline: &v1alpha1.FreeForm{Raw: []byte(`{"machine":{"sysctls":{"vm.swappiness":"1"}}}`)}}},
+				SystemExtensions: []string{"siderolabs/iscsi-tools"},
+				KernelArgs:       []string{"console=ttyS0"},
+			},
+		},
+	}
+}
+
 func request(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: name}}
 }

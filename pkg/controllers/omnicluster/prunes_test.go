@@ -1,10 +1,12 @@
 package omnicluster
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -126,4 +128,109 @@ func TestNamespaceThatIsDeletedKeepsMachines(t *testing.T) {
 	f.approvePlan()
 	f.until("Synced", metav1.ConditionTrue, "")
 	f.wantTornDown("MachineSets demo-w")
+}
+
+// Documents without a finalizer are gone before their OmniCluster, which may stay: what they said stays with it.
+func TestNamespaceThatIsDeletedKeepsSettings(t *testing.T) {
+	f := newFixture(t, newCluster(), newWorkers("w", machineClass, 2))
+	settings := newMachineWithSettings(f.machines[0])
+	f.create(newControlPlane("cp", f.machines[0]), settings)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+
+	writes := f.remoteWrites()
+
+	f.deleteNamespace()
+	f.delete(settings)
+
+	cluster := f.until("Synced", metav1.ConditionFalse, "NamespaceDeleting")
+	says(t, message(cluster, "Ready"), "the namespace is being deleted")
+
+	f.advance(100 * settleTime)
+	f.until("Synced", metav1.ConditionFalse, "NamespaceDeleting")
+	f.quiet()
+
+	if got := f.remoteWrites() - writes; got != 0 {
+		t.Errorf("%d writes to Omni", got)
+	}
+}
+
+// What was approved goes all the same. The settings of what went stay with the others.
+func TestNamespaceThatIsDeletedTakesWhatIsApproved(t *testing.T) {
+	f := newFixture(t, newCluster(), newWorkers("w", machineClass, 2))
+	settings := newMachineWithSettings(f.machines[0])
+	f.create(newControlPlane("cp", f.machines[0]), settings)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+
+	writes := f.remoteWrites()
+
+	f.deleteNamespace()
+	f.delete(settings)
+	f.delete(newWorkers("w", machineClass, 1))
+
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+
+	if got := f.remoteWrites() - writes; got != 0 {
+		t.Errorf("%d writes to Omni", got)
+	}
+
+	f.approvePlan()
+	f.until("Synced", metav1.ConditionFalse, "NamespaceDeleting")
+	f.wantTornDown("MachineSets demo-w")
+	f.quiet()
+}
+
+// A policy goes with its namespace. That does not let begin what it held.
+func TestNamespaceThatIsDeletedKeepsTheVersion(t *testing.T) {
+	f := governed(t)
+	f.run()
+	f.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Kubernetes.Version = "v1.36.1" })
+	f.until(v1alpha1.ConditionHeld, metav1.ConditionTrue, "")
+
+	writes := f.remoteWrites()
+
+	f.deleteNamespace()
+	f.delete(&v1alpha1.OmniRolloutPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: testPolicy}})
+	f.until("Synced", metav1.ConditionFalse, "NamespaceDeleting")
+	f.quiet()
+
+	if got := f.remoteWrites() - writes; got != 0 {
+		t.Errorf("%d writes to Omni", got)
+	}
+}
+
+// Whether the namespace goes is asked only if there is something to write.
+func TestNamespaceIsReadForChangesOnly(t *testing.T) {
+	f := running(t)
+	live := &namespaceReads{Reader: f.reconciler.live}
+	f.reconciler.live = live
+
+	f.run()
+
+	if live.count != 0 {
+		t.Errorf("an idle cluster read its namespace %d times", live.count)
+	}
+
+	f.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Labels = map[string]string{"a": "b"} })
+	f.until("Synced", metav1.ConditionTrue, "")
+
+	if live.count == 0 {
+		t.Error("a change was made without reading the namespace")
+	}
+}
+
+// namespaceReads counts how often a Namespace is read.
+type namespaceReads struct {
+	client.Reader
+
+	count int
+}
+
+func (r *namespaceReads) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, is := object.(*corev1.Namespace); is {
+		r.count++
+	}
+
+	return r.Reader.Get(ctx, key, object, options...)
 }

@@ -17,7 +17,7 @@ import (
 
 // decide decides which changes of the plan may be made now, and stores the settle times.
 func (r *reconciler) decide(ctx context.Context, s *scope) (*consent.Decision, loop.Outcome, error) {
-	namespaceGoes, err := r.namespaceGoes(ctx, s)
+	namespaceGoes, unknown, err := r.namespaceGoes(ctx, s)
 	if err != nil {
 		return nil, loop.Outcome{}, err
 	}
@@ -27,7 +27,8 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (*consent.Decision, l
 	}
 
 	decision := consent.Decide(consent.Facts{
-		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, Plan: s.plan, SecondWriter: r.secondWriter(s),
+		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, NamespaceUnknown: unknown,
+		Plan: s.plan, SecondWriter: r.secondWriter(s),
 		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.deletions.in(s.cluster.Namespace), Now: r.options.Now(),
 	})
 	r.keepSettling(s, decision.Settling)

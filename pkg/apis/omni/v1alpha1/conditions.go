@@ -224,6 +224,9 @@ const (
 	ReasonWaitingToSettle = "WaitingToSettle"
 	// ReasonAwaitingApproval: Destroying changes wait for spec.approvedPlan.
 	ReasonAwaitingApproval = "AwaitingApproval"
+	// ReasonNamespaceDeleting: The namespace is being deleted: the cluster in Omni is left as it is until the OmniCluster
+	// itself is deleted.
+	ReasonNamespaceDeleting = "NamespaceDeleting"
 	// ReasonObserving: The change policy is Observe: nothing is written to Omni.
 	ReasonObserving = "Observing"
 	// ReasonRunning: The cluster runs.

@@ -3,6 +3,7 @@ package consent
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -164,6 +165,46 @@ func TestWholePlan(t *testing.T) {
 
 	if d := Decide(Facts{Cluster: newCluster(), Plan: some}).After(plan.Result{Applied: some.Changes}, nil); !d.Tried() || !d.Follows() {
 		t.Error("applied, and not tried")
+	}
+}
+
+// In a namespace that goes, what destroys waits for its approval, what has begun is finished, and the rest is left alone.
+func TestNamespaceGoes(t *testing.T) {
+	settings, set, begun := create("settings"), teardown("set", time.Unix(0, 0)), teardown("begun", time.Unix(0, 0))
+	settings.Action, begun.TearingDown = plan.ActionDestroy, true
+	patch := settings
+	patch.ID, patch.TearingDown = "patch", true
+
+	for name, test := range map[string]struct {
+		changes  []plan.Change
+		approved bool
+		admits   []string
+		reason   string
+	}{
+		"settings":              {[]plan.Change{settings}, false, nil, "NamespaceDeleting"},
+		"a set":                 {[]plan.Change{settings, set}, false, []string{"set"}, "AwaitingApproval"},
+		"a set, approved":       {[]plan.Change{settings, set}, true, []string{"set"}, "NamespaceDeleting"},
+		"an approved set alone": {[]plan.Change{set}, true, []string{"set"}, ""},
+		"what has begun":        {[]plan.Change{settings, begun, patch}, false, []string{"begun", "patch"}, "NamespaceDeleting"},
+		"nothing":               {nil, false, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			facts := Facts{Cluster: newCluster(), Plan: planned(test.changes...), NamespaceGoes: true}
+			if test.approved {
+				facts.Cluster.Spec.ApprovedPlan = facts.Plan.Hash
+			}
+
+			d := Decide(facts)
+			admits := slices.DeleteFunc(slices.Clone(test.changes), func(change plan.Change) bool { return !d.Admits(change) })
+
+			if got := d.Outcome().Reason(); got != test.reason || d.Follows() || d.MayApply() != (len(test.admits) > 0) {
+				t.Errorf("reason %q, follows %v, may apply %v", got, d.Follows(), d.MayApply())
+			}
+
+			if diff := cmp.Diff(test.admits, ids(admits)); diff != "" {
+				t.Error(diff)
+			}
+		})
 	}
 }
 

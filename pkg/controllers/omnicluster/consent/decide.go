@@ -16,9 +16,10 @@ type Facts struct {
 	Claim Claim
 	// Adopting is true if every destroy needs an approval; see Claim.IsAdopting.
 	Adopting bool
-	// NamespaceGoes says for messages that the namespace is being deleted, or that this is not known; else empty. Documents
-	// that are gone are no wish then.
-	NamespaceGoes string
+	// NamespaceGoes is true if the namespace is being deleted. Documents that are gone are no wish then: nothing is written
+	// but what is approved. NamespaceUnknown says for messages why that is not known; then it counts for what destroys.
+	NamespaceGoes    bool
+	NamespaceUnknown string
 	// Plan has the changes to make.
 	Plan *plan.Plan
 	// SecondWriter describes who else writes the cluster; empty if nobody is known.
@@ -83,11 +84,21 @@ func DecideTeardown(planned *plan.Plan) Decision {
 
 // unasked returns, for messages, why no document is enough for a destructive change; empty if that depends on the change.
 func (f Facts) unasked() string {
-	if f.Adopting {
+	switch {
+	case f.Adopting:
 		return "the cluster is being adopted"
+	case f.NamespaceGoes:
+		return "its namespace is being deleted"
+	default:
+		return f.NamespaceUnknown
 	}
+}
 
-	return f.NamespaceGoes
+// leavesAlone reports whether a change is not made because the namespace is being deleted: documents without a finalizer go
+// before the OmniCluster, which may stay, and its machines would lose their settings. A destructive change can be approved,
+// and what Omni has begun is finished.
+func (f Facts) leavesAlone(change plan.Change) bool {
+	return f.NamespaceGoes && !change.Destructive && !change.TearingDown
 }
 
 // stop returns the hold that applies to the whole plan.
@@ -112,20 +123,22 @@ func (d Decision) judged() Decision {
 
 	for i := range d.Items {
 		if item := &d.Items[i]; item.Hold != HoldOmni {
-			item.State, item.Hold = d.judge(item.Needs)
+			item.State, item.Hold = d.judge(*item)
 		}
 	}
 
 	return d
 }
 
-func (d Decision) judge(needs Need) (State, Hold) {
+func (d Decision) judge(item Item) (State, Hold) {
 	switch {
 	case d.stop != HoldNone:
 		return Held, d.stop
-	case needs == NeedsApproval && !d.allApproved:
+	case d.facts.leavesAlone(item.Change):
+		return Held, HoldNamespace
+	case item.Needs == NeedsApproval && !d.allApproved:
 		return Held, HoldApproval
-	case needs == NeedsSettling && !d.allSettled:
+	case item.Needs == NeedsSettling && !d.allSettled:
 		return Held, HoldSettling
 	default:
 		return Planned, HoldNone
@@ -134,7 +147,12 @@ func (d Decision) judge(needs Need) (State, Hold) {
 
 // MayApply reports whether changes that destroy nothing, and wait for no turn, may be written to Omni.
 func (d Decision) MayApply() bool {
-	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())
+	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())
+}
+
+// leftAlone returns the changes that are not made because the namespace is being deleted.
+func (d Decision) leftAlone() []plan.Change {
+	return d.where(func(item Item) bool { return item.Hold == HoldNamespace })
 }
 
 // Destroys returns the destructive changes that may be made now.
@@ -158,7 +176,7 @@ func (d Decision) Unstored() bool {
 func (d Decision) Tried() bool { return d.applied || !d.MayApply() && d.stop != HoldSecondWriter }
 
 // Follows reports whether Omni follows the documents alone.
-func (d Decision) Follows() bool { return d.stop == HoldNone && d.Tried() }
+func (d Decision) Follows() bool { return d.stop == HoldNone && !d.facts.NamespaceGoes && d.Tried() }
 
 // Claim returns the facts that decided whose the cluster is.
 func (d Decision) Claim() Claim { return d.facts.Claim }

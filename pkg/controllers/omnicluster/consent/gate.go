@@ -63,8 +63,13 @@ func (d Decision) isGated(change plan.Change) bool {
 	return gate.Holds() && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
 }
 
-// Admits reports whether a change needs no turn in a rollout, or has it. It is plan.ApplyOptions.Admit.
+// Admits reports whether a change needs no turn in a rollout, or has it. None is admitted that is left alone because the
+// namespace is being deleted. It is plan.ApplyOptions.Admit.
 func (d Decision) Admits(change plan.Change) bool {
+	if d.facts.leavesAlone(change) {
+		return false
+	}
+
 	if !d.isGated(change) || d.admission == nil {
 		return true
 	}
@@ -168,7 +173,7 @@ func (d Decision) withGate() Decision {
 	}
 
 	a := &admission{admitted: map[string]bool{}}
-	blocked := d.facts.Plan.HeldBack(d.MayDestroy, nil)
+	blocked := d.facts.Plan.HeldBack(d.MayDestroy, func(change plan.Change) bool { return !d.facts.leavesAlone(change) })
 
 	for _, item := range d.Items {
 		if item.State == Planned && d.isGated(item.Change) && !containsChange(blocked, item.Change) {

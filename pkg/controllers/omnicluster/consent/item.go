@@ -32,6 +32,7 @@ const (
 	HoldSuspended    Hold = "the object is suspended"
 	HoldLocked       Hold = "the cluster is locked in Omni"
 	HoldObserved     Hold = "the change policy is Observe"
+	HoldNamespace    Hold = "the namespace is being deleted"
 	HoldSettling     Hold = "the settle time"
 	HoldApproval     Hold = "an approval"
 	HoldAnother      Hold = "another change that is held"

@@ -23,11 +23,20 @@ func (d Decision) Outcome() loop.Outcome {
 		return loop.Wait(0, v1alpha1.ReasonSuspended, "%s; spec.suspend is set, nothing is applied", d.summaryWithNames())
 	case d.stop == HoldObserved && len(planned.Changes) > 0:
 		return loop.Stall(v1alpha1.ReasonObserving, "%s; the change policy is Observe, nothing is applied", d.summaryWithNames())
-	case !d.MayApply():
-		return loop.Outcome{}
 	}
 
-	return d.destructiveOutcome()
+	if d.MayApply() {
+		if outcome := d.destructiveOutcome(); outcome.Reason() != "" {
+			return outcome
+		}
+	}
+
+	if len(d.leftAlone()) > 0 {
+		return loop.Wait(0, v1alpha1.ReasonNamespaceDeleting,
+			"%s; the namespace is being deleted, and the cluster in Omni is left as it is until the OmniCluster itself is deleted", d.summaryWithNames())
+	}
+
+	return loop.Outcome{}
 }
 
 // destructiveOutcome is Outcome for a plan that may be applied. Changes that the documents ask for wait for the settle

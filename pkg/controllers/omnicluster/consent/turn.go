@@ -53,7 +53,7 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 		useOverride(next, before.Hash, d.now()) // its changes begin now
 
 		return next
-	case d.stop != HoldNone: // it asks for nothing, and counts nowhere
+	case d.stop != HoldNone, len(d.leftAlone()) > 0: // it asks for nothing, and counts nowhere
 		return d.stopped(next, before)
 	case before.State == v1alpha1.RolloutAdmitted:
 		if d.goesOn(a, next, before) {
