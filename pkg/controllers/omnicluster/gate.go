@@ -62,6 +62,12 @@ func isGoverned(s *scope) bool {
 	}
 }
 
+// becomesReady reports whether the run that reports a status ends with the condition Ready: its last phase was reached, and
+// went well. That of a suspended cluster stays as it was.
+func becomesReady(cluster *v1alpha1.OmniCluster) bool {
+	return !cluster.Spec.Suspend && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionAvailable)
+}
+
 // gateOf returns the conditions of the policies that concern a cluster.
 func (r *reconciler) gateOf(found rollout.Selection, cluster *v1alpha1.OmniCluster) consent.Gate {
 	gate := consent.Gate{

@@ -73,9 +73,15 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	}
 }
 
-// storeTurn writes the state of the cluster's turn in a rollout into the status.
+// storeTurn writes the state of the cluster's turn in a rollout into the status. The run that finds the cluster Ready
+// stores that, too: the next run may be one without a plan, which takes the condition away.
 func (r *reconciler) storeTurn(s *scope, after *v1alpha1.OmniClusterRollout) {
 	before := s.cluster.Status.Rollout
+
+	if after != nil && becomesReady(s.cluster) {
+		after.Governed = true
+	}
+
 	s.cluster.Status.Rollout = after
 	r.announceTurn(s.cluster, before, after)
 }
