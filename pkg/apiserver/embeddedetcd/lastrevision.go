@@ -1,6 +1,8 @@
 package embeddedetcd
 
 import (
+	"runtime/debug"
+
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
@@ -12,8 +14,10 @@ import (
 //
 // The last changes leave no trace if they were deletions and were compacted; etcd goes on from the compaction then.
 func lastRevision(dataDir string) (revision int64) {
+	// On a damaged page bbolt panics, or follows a pointer beyond the end of the file.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
-		if recover() != nil { // how bbolt says that a page is damaged
+		if recover() != nil {
 			revision = 0
 		}
 	}()

@@ -2,8 +2,10 @@ package embeddedetcd_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -266,4 +268,57 @@ func TestRestoreThatDiedBeforeItsEnd(t *testing.T) {
 	}
 
 	stop(t, start(t, dir))
+}
+
+// restoreOf is the environment variable with the directory and the snapshot that TestRestoreInAProcess restores.
+const restoreOf = "RESTORE_OF"
+
+// TestRestoreInAProcess is run by TestRestoreOverDamagedPages in a child process, because a fault in a memory-mapped file
+// may end the process.
+func TestRestoreInAProcess(t *testing.T) {
+	dir, path, asked := strings.Cut(os.Getenv(restoreOf), "\n")
+	if !asked {
+		return
+	}
+
+	if result := restore(t, dir, path, true, time.Now()); result.Replaced == "" {
+		t.Errorf("nothing was put aside: %+v", result)
+	}
+}
+
+// TestRestoreOverDamagedPages: the last key, which a restore looks for, is where no page is.
+func TestRestoreOverDamagedPages(t *testing.T) {
+	path := saved(t, t.TempDir())
+
+	for name, damage := range map[string]func(whole []byte, root, size int) []byte{
+		"a page far away": func(whole []byte, root, size int) []byte {
+			page := whole[root*size:]
+			last := 16 * int(binary.LittleEndian.Uint16(page[10:])) // of the elements after the header, which is as long as one
+			binary.LittleEndian.PutUint64(page[last+8:], 0xffffffff)
+
+			return whole
+		},
+		"cut off": func(whole []byte, root, size int) []byte { return whole[:root*size] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := stored(t)
+			database := filepath.Join(dir, "member", "snap", "db")
+			root, size := rootOfKeys(t, database)
+			write(t, database, damage(content(t, database), root, size))
+
+			command := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestRestoreInAProcess$")
+			command.Env = append(os.Environ(), restoreOf+"="+dir+"\n"+path)
+
+			if out, err := command.CombinedOutput(); err != nil {
+				t.Fatalf("%v:\n%.2000s", err, out)
+			}
+
+			server := start(t, dir)
+			defer stop(t, server)
+
+			if value, _ := get(t, connect(t, server), "key"); value != "old" {
+				t.Errorf("value %q", value)
+			}
+		})
+	}
 }
