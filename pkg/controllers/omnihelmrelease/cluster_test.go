@@ -83,6 +83,10 @@ func (c *cluster) Run(ctx context.Context, request helm.Request) error {
 		c.revisions = nil
 
 		return nil
+	case helm.ActionUnlock:
+		c.revisions[len(c.revisions)-request.Decision.Revision].Status = helm.StatusFailed
+
+		return nil
 	case helm.ActionTest:
 		c.revisions[0].Tested = helm.TestsPassed
 		if c.fail != nil {

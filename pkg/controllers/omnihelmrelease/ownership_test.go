@@ -257,6 +257,31 @@ func TestAnOlderStateStaysOlder(t *testing.T) {
 	}
 }
 
+// What a later state of the object left without a result is not unlocked for an older one: that would be the first step of
+// the upgrade that must not begin, and count as an attempt of this generation.
+func TestAnOlderStateUnlocksNothing(t *testing.T) {
+	f := restored(t)
+	left := &f.cluster.revisions[0]
+	left.Status, left.Process, left.Modified = helm.StatusPendingUpgrade, "another", f.now().Add(-time.Hour)
+
+	for f.get().Generation < left.Generation {
+		f.edit(withValues(`{"a":3}`))
+	}
+
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+	f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonOlderState)
+
+	replace := func(r *v1alpha1.OmniHelmRelease) {
+		r.Annotations = map[string]string{v1alpha1.AnnotationReplaceRevision: "2"}
+	}
+
+	f.edit(replace)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUnlock, helm.ActionUpgrade)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+}
+
 // Once the object says what runs, it is as any other: later edits are upgrades.
 func TestAnOlderStateThatIsWrittenAnew(t *testing.T) {
 	f := restored(t)

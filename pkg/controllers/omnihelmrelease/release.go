@@ -78,7 +78,9 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 func unwanted(s *scope) (reason, why string) {
 	action := s.decision.Action
 
-	if action == helm.ActionUpgrade || action == helm.ActionRollback {
+	// What is unlocked is upgraded or rolled back next. By then the unlock counts as an attempt of this generation, and no
+	// revision would be of a later state any more.
+	if action == helm.ActionUpgrade || action == helm.ActionRollback || action == helm.ActionUnlock {
 		if why := olderState(s.release, s.observed.Latest()); why != "" {
 			return v1alpha1.ReasonOlderState, why
 		}
