@@ -27,7 +27,12 @@ func (c *Client) install(hard, soft context.Context, s *attempt, request Request
 
 	c.sweep(s, request, attempted, "")
 
+	// With its namespace alone an action has not begun: that stays in any case, and what comes next may wait for long.
 	if request.Settings.CreateNamespace {
+		if err := soft.Err(); err != nil {
+			return err
+		}
+
 		if err := c.createNamespace(hard, request); err != nil {
 			return err
 		}
@@ -48,6 +53,10 @@ func (c *Client) install(hard, soft context.Context, s *attempt, request Request
 	install.WaitStrategy, install.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
 	install.DisableHooks = request.Settings.DisableHooks
 	install.TakeOwnership = request.Settings.TakeOwnership
+
+	if err := s.mayChange(); err != nil {
+		return err
+	}
 
 	ctx, cancel := rendering(soft, s)
 	defer cancel()
@@ -93,6 +102,10 @@ func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request
 	upgrade.TakeOwnership = request.Settings.TakeOwnership
 	// Releases of Helm 3 were not applied by the server, and go on as they began.
 	upgrade.ForceConflicts = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+
+	if err := s.mayChange(); err != nil {
+		return err
+	}
 
 	ctx, cancel := rendering(soft, s)
 	defer cancel()
@@ -175,6 +188,10 @@ func (c *Client) rollBack(soft context.Context, s *attempt, request Request) err
 	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
 	rollback.DisableHooks = request.Settings.DisableHooks
 
+	if err := s.mayChange(); err != nil {
+		return err
+	}
+
 	return rollback.Run(c.target.Name)
 }
 
@@ -212,6 +229,10 @@ func (c *Client) test(soft context.Context, s *attempt, request Request) error {
 	tests.Namespace = c.target.Namespace
 	tests.Timeout = request.Settings.Timeout
 	tests.WaitOptions = []kube.WaitOption{kube.WithWaitContext(soft)}
+
+	if err := s.mayChange(); err != nil {
+		return err
+	}
 
 	_, shutdown, err := tests.Run(c.target.Name)
 	if shutdown != nil {

@@ -99,10 +99,20 @@ type attempt struct {
 	values  *redactor
 	records *recordRoom // may be nil
 	guard   *kubeclient.Guard
+	begin   func() error // see Request.Begin
 
 	// room is what the action has of the room for charts, in bytes, and release gives it back.
 	room    int64
 	release func()
+}
+
+// mayChange is asked before the action changes the first thing. The error is that of an action that is not to begin any more.
+func (s *attempt) mayChange() error {
+	if s.begin == nil {
+		return nil
+	}
+
+	return s.begin()
 }
 
 // releaseMemory gives back what the action has of the room for charts.

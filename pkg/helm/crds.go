@@ -52,6 +52,10 @@ func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []ren
 				continue
 			}
 
+			if err := s.mayChange(); err != nil {
+				return err
+			}
+
 			if there, err = create(info); err != nil {
 				return fmt.Errorf("install %s of %s: %w", drift.Identify(info), file.Name, err)
 			}

@@ -33,6 +33,7 @@ type tried struct {
 	settings Settings
 	wanted   Wanted
 	notes    []string
+	begin    func() error
 }
 
 func newTried(t *testing.T) *tried {
@@ -83,7 +84,7 @@ func (r *tried) stepUntil(ctx context.Context, chart chartserver.Chart) (Action,
 	defer cancel()
 
 	return decision.Action, r.client.Run(ctx, Request{
-		Decision: decision, Wanted: wanted, Settings: r.settings, Observed: &observed, Chart: packed{chart},
+		Decision: decision, Wanted: wanted, Settings: r.settings, Observed: &observed, Chart: packed{chart}, Begin: r.begin,
 		Note: func(note Note, text string) { r.notes = append(r.notes, string(note)+": "+text) },
 	})
 }

@@ -53,6 +53,9 @@ type Request struct {
 	Chart Chart
 	// Values to render the chart with; of the other actions only what to keep out of messages.
 	Values values.Values
+	// Begin is asked right before the action changes the first thing but its namespace, and maybe again later. An error ends
+	// the action with nothing changed. May be nil.
+	Begin func() error
 	// Note is told what an operator wants to know beside the end of the action. May be nil.
 	Note func(note Note, text string)
 }
@@ -172,6 +175,7 @@ func (c *Client) attempt(ctx, hard context.Context, request Request, room *recor
 		return nil, err
 	}
 
+	s.begin = request.Begin
 	s.guard.TakeOwnership = request.Settings.TakeOwnership
 	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
 	s.storage.owner, s.storage.hub, s.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
@@ -236,6 +240,10 @@ func (c *Client) act(hard, soft context.Context, s *attempt, request Request) er
 	case ActionTest:
 		return c.test(soft, s, request)
 	case ActionUnlock:
+		if err := s.mayChange(); err != nil {
+			return err
+		}
+
 		return c.unlock(s, request.Decision.Revision)
 	default:
 		return fmt.Errorf("%q is nothing that can be done", request.Decision.Action)

@@ -49,6 +49,10 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 	uninstall.Timeout = request.Settings.Timeout
 	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(soft)}
 
+	if err := s.mayChange(); err != nil {
+		return err
+	}
+
 	response, err := uninstall.Run(c.target.Name)
 
 	switch {

@@ -28,7 +28,7 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 	}
 
 	r.runner.begin(where, begun, func(ctx context.Context) error {
-		err := recoverPanic(func() error { return run(ctx) })
+		err := r.runner.asTakenBack(where.uid, recoverPanic(func() error { return run(ctx) }))
 		r.tell(release, action, err)
 
 		return err
@@ -64,6 +64,7 @@ func (r *reconciler) action(s *scope) func(context.Context) error {
 		Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Observed: s.observed, Note: r.note(named(s.release)),
 	}
 	from, resolved, engine, decided := basisOf(s), s.resolved, s.engine, r.options.Now()
+	request.Begin = func() error { return r.runner.changes(from.uid) }
 
 	return func(ctx context.Context) error {
 		if err := r.fill(ctx, &request, from, resolved); err != nil {

@@ -2,6 +2,7 @@ package omnihelmrelease
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -22,6 +23,8 @@ type cluster struct {
 	refuse      error         // of every action, before it changes anything
 	during      func()        // in every action
 	hold        chan struct{}
+	room        chan struct{} // every action waits for it before it changes anything; nil: none does
+	waiting     int           // for room
 	differences []drift.Difference
 	compared    error         // of every comparison
 	slow        time.Duration // every comparison takes so long
@@ -44,7 +47,27 @@ func (c *cluster) Details(_ context.Context, revision int) (helm.Details, error)
 
 func (c *cluster) Run(ctx context.Context, request helm.Request) error {
 	c.mu.Lock()
-	hold := c.hold
+	hold, room := c.hold, c.room
+	if room != nil {
+		c.waiting++
+	}
+	c.mu.Unlock()
+
+	if room != nil {
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return errors.New("there was no room")
+		}
+	}
+
+	if request.Begin != nil {
+		if err := request.Begin(); err != nil {
+			return err
+		}
+	}
+
+	c.mu.Lock()
 	c.did = append(c.did, request.Decision.Action)
 	c.values = request.Values
 	refuse, during := c.refuse, c.during

@@ -91,6 +91,10 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 			return err
 		}
 
+		if err := r.runner.changes(from.uid); err != nil {
+			return err
+		}
+
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 

@@ -24,6 +24,8 @@ type job struct {
 	failedInRow int    // actions of the attempt in a row that ended with an error, this one included
 	begun       time.Time
 	started     bool      // it has a slot and was begun indeed
+	changing    bool      // it has changed something, or is about to
+	withdrawn   bool      // it was taken back before that
 	tried       time.Time // when the first of them was begun indeed
 	ended       time.Time // zero while it runs
 	err         error
@@ -85,14 +87,51 @@ func (r *runner) interrupt(uid types.UID) {
 	}
 }
 
-// withdraw cancels the action of a release if it still waits for a slot.
+// withdraw takes the action of a release back if it has changed nothing yet: it waits for a slot, a chart, a worker or
+// memory.
 func (r *runner) withdraw(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if found := r.jobs[uid]; found.running() && !found.started {
+	if found := r.jobs[uid]; found.running() && !found.changing {
+		found.withdrawn = true
+		r.jobs[uid] = found
+
 		found.cancel()
 	}
+}
+
+// changes notes that the action of a release is about to change something: from now on it is not taken back any more. The
+// error is that of one that was.
+func (r *runner) changes(uid types.UID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	found := r.jobs[uid]
+	if found.withdrawn {
+		return errReplaced
+	}
+
+	if found.running() {
+		found.changing = true
+		r.jobs[uid] = found
+	}
+
+	return nil
+}
+
+// asTakenBack returns what the error of an action means: what ends because it was taken back did not fail.
+func (r *runner) asTakenBack(uid types.UID, err error) error {
+	if err == nil || !r.job(uid).withdrawn {
+		return err
+	}
+
+	var failure *helm.Error
+	if errors.As(err, &failure) && failure.Still != nil {
+		return &helm.Error{Reason: errReplaced.Reason, Message: errReplaced.Message, Still: failure.Still}
+	}
+
+	return errReplaced
 }
 
 // forget removes what is kept about an object that no longer exists.

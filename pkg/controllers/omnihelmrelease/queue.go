@@ -17,11 +17,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// An action may wait for its turn for hours. What was wanted when it was decided may not be wanted any more then, so it
-// is taken back as soon as a run sees that. Hundreds may wait, so neither actions nor calls hold what they were decided
-// from while they do: they read it again when their turn comes, and end if it is not the same.
+// An action may wait for its turn for hours, and then for a chart, a worker or memory before it changes anything. What was
+// wanted when it was decided may not be wanted any more then, so it is taken back as soon as a run sees that. Hundreds may
+// wait, so neither actions nor calls hold what they were decided from while they do: they read it again when their turn
+// comes, and end if it is not the same.
 
-// takeBack takes an action back that waits for its turn and was decided from another spec. It comes before all other
+// takeBack takes an action back that has changed nothing yet and was decided from another spec. It comes before all other
 // phases: what the new spec asks for may be impossible, but the former one does not count any more.
 func (r *reconciler) takeBack(_ context.Context, s *scope) (loop.Outcome, error) {
 	if s.last.running() && s.last.generation != s.release.Generation {
@@ -31,8 +32,8 @@ func (r *reconciler) takeBack(_ context.Context, s *scope) (loop.Outcome, error)
 	return loop.Continue(v1alpha1.ReasonProgressing, ""), nil
 }
 
-// takeBackOther takes an action back that waits for its turn and was decided from another chart, other values or another
-// kubeconfig, which change without the spec.
+// takeBackOther takes an action back that has changed nothing yet and was decided from another chart, other values or
+// another kubeconfig, which change without the spec.
 func (r *reconciler) takeBackOther(s *scope) {
 	if attempt := wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest()).Attempt; s.last.inputs != inputs(attempt, s.opened) {
 		r.runner.withdraw(s.release.UID)
@@ -170,6 +171,11 @@ func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis
 	request.Values, err = r.valuesAgain(ctx, from)
 	if err != nil && !uninstalls {
 		return notAgain(err)
+	}
+
+	// The chart may have been waited for, too. Nothing was edited before this, so the values are those of the same spec.
+	if release, err := r.releaseAgain(ctx, from); err == nil && release.Generation != from.generation {
+		return errReplaced
 	}
 
 	return nil

@@ -72,14 +72,21 @@ func (f *fixture) writeWords(word string) {
 	}
 }
 
+// await waits until something is so, and fails with otherwise if it never is.
+func (f *fixture) await(otherwise string, so func() bool) {
+	f.t.Helper()
+
+	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			f.t.Fatal(otherwise)
+		}
+	}
+}
+
 func (f *fixture) waitUntilEnded() {
 	f.t.Helper()
 
-	for deadline := time.Now().Add(10 * time.Second); f.r.runner.job("uid-of-app").running(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.t.Fatal("the action goes on")
-		}
-	}
+	f.await("the action goes on", func() bool { return !f.r.runner.job("uid-of-app").running() })
 }
 
 // What waits for its turn is not begun once something else is wanted, and does not keep that from being begun.

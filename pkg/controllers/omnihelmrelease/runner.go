@@ -89,36 +89,59 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 	r.running.Go(func() {
 		defer cancel()
 
-		err := r.withSlot(ctx, where.cluster, func(ctx context.Context) error {
-			r.mu.Lock()
-			begun.started = true
-
-			if begun.tried.IsZero() {
-				begun.tried = r.now()
+		r.end(where, r.withSlot(ctx, where.cluster, func(ctx context.Context) error {
+			if err := r.start(where.uid); err != nil {
+				return err
 			}
 
-			r.jobs[where.uid] = begun
-			r.mu.Unlock()
-
 			return run(ctx)
-		})
-
-		r.mu.Lock()
-		begun.ended, begun.err = r.now(), err
-
-		switch {
-		case err == nil:
-			begun.failedInRow = 0
-		case begun.started: // what was taken back before was no attempt
-			begun.failedInRow++
-		}
-
-		r.jobs[where.uid] = begun
-		r.await(where.NamespacedName, begun)
-		r.mu.Unlock()
+		}))
 
 		r.ended(where.NamespacedName)
 	})
+}
+
+// start notes that an action has a slot. The error is that of one that was taken back just before.
+func (r *runner) start(uid types.UID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	started := r.jobs[uid]
+	if started.withdrawn {
+		return errReplaced
+	}
+
+	started.started = true
+	if started.tried.IsZero() {
+		started.tried = r.now()
+	}
+
+	r.jobs[uid] = started
+
+	return nil
+}
+
+// end notes how an action has ended.
+func (r *runner) end(where target, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	ended := r.jobs[where.uid]
+	ended.ended, ended.err = r.now(), err
+
+	switch {
+	case err == nil:
+		ended.failedInRow = 0
+	case ended.withdrawn: // what was taken back was no attempt
+		if ended.failedInRow == 0 {
+			ended.tried = time.Time{}
+		}
+	case ended.started: // what was stopped before was none either
+		ended.failedInRow++
+	}
+
+	r.jobs[where.uid] = ended
+	r.await(where.NamespacedName, ended)
 }
 
 // replaceEarlier removes what is kept about an earlier object of the same name. It returns false while an action of

@@ -96,12 +96,16 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 	<-ended
 }
 
-// What waits for its turn can be taken back, what runs cannot.
+// What has changed nothing yet can be taken back, what has cannot.
 func TestWithdraw(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan struct{})
 
 	r.begin(testTarget("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
+		if err := r.changes("a"); err != nil {
+			return err
+		}
+
 		close(begun)
 		<-release
 

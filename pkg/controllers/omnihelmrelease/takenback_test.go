@@ -1,0 +1,98 @@
+package omnihelmrelease
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+)
+
+// An action that has a slot may wait long before it changes anything. Until then it is taken back as one that has none.
+func TestAnActionThatChangedNothingIsTakenBack(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(f *fixture)
+		want   []helm.Action // in the end
+	}{
+		"suspended":    {change: func(f *fixture) { f.edit(suspend(true)) }},
+		"other values": {change: func(f *fixture) { f.edit(withValues(`{"word":"new"}`)) }, want: []helm.Action{helm.ActionInstall}},
+		"no access":    {change: func(f *fixture) { f.access.outcome = loop.Stall(v1alpha1.ReasonWrongCluster, "it is another one") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.cluster.room = make(chan struct{})
+			f.run() // writes what it will attempt
+			f.look()
+
+			f.await("no action waits for room", func() bool { f.cluster.mu.Lock(); defer f.cluster.mu.Unlock(); return f.cluster.waiting > 0 })
+
+			f.said()
+			test.change(f)
+			f.look()
+			f.waitUntilEnded()
+			f.wantActions()
+
+			if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errReplaced) || found.failedInRow != 0 || !found.tried.IsZero() || found.failures() != 0 {
+				t.Errorf("the job is %+v", found)
+			}
+
+			if said := f.said(); strings.Contains(said, "Failed") {
+				t.Errorf("events: %s", said)
+			}
+
+			close(f.cluster.room)
+			f.settle()
+			f.wantActions(test.want...)
+		})
+	}
+}
+
+// What has begun to change something goes on to its end.
+func TestAnActionThatChangedSomethingIsNotTakenBack(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	f.cluster.hold = make(chan struct{})
+	f.look()
+
+	f.await("nothing was begun", func() bool { return len(f.cluster.actions()) > 0 })
+
+	f.edit(suspend(true))
+	f.look()
+	close(f.cluster.hold)
+	f.waitUntilEnded()
+
+	if err := f.r.runner.job("uid-of-app").err; err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// editing is a fetcher of which each chart is waited for until somebody has edited the object.
+type editing struct {
+	fetcher
+
+	edit func()
+}
+
+func (e *editing) Open(ctx context.Context, source charts.Source, resolved *charts.Resolved) (*charts.Archive, error) {
+	e.edit()
+
+	return e.fetcher.Open(ctx, source, resolved)
+}
+
+// An edit while an action waits for its chart counts as one before, whatever it changes.
+func TestAnActionLooksAtTheSpecBehindItsChart(t *testing.T) {
+	f := newFixture(t)
+	f.run()
+	f.r.charts = &editing{f.r.charts, func() { f.edit(suspend(true)) }}
+	f.look()
+	f.waitUntilEnded()
+	f.wantActions()
+
+	if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errReplaced) {
+		t.Errorf("it ended with %v", err)
+	}
+}
