@@ -41,7 +41,7 @@ func WantPeak(t testing.TB, limit uint64, run func()) {
 
 	debug.FreeOSMemory()
 
-	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mapped() + int64(limit/100*nearLimit))) //nolint:gosec // not 2^63 bytes
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(mapped() + int64(limit/100*nearLimit)))
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 
 	if got := peakWhile(run, live); got > limit {
@@ -88,7 +88,7 @@ func live() uint64 {
 
 // mapped is what debug.SetMemoryLimit counts, in bytes.
 func mapped() int64 {
-	return int64(read("/memory/classes/total:bytes") - read("/memory/classes/heap/released:bytes")) //nolint:gosec // not 2^63 bytes
+	return int64(read("/memory/classes/total:bytes") - read("/memory/classes/heap/released:bytes"))
 }
 
 func read(metric string) uint64 {

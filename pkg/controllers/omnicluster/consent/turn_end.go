@@ -138,8 +138,8 @@ func (t Turn) wasWell(now time.Time) bool {
 
 func (t Turn) overdueMessage() string { return fmt.Sprintf("not Ready within %s", t.Deadline) }
 
-// stopped handles a cluster that is suspended, locked, only observed, or left alone in a namespace that goes, which gets no turn. What was written goes on in
-// Omni; a turn in which nothing was written is over. What was held stays listed.
+// stopped handles a cluster that is suspended, locked, only observed, or left alone in a namespace that is being deleted,
+// which gets no turn. What was written goes on in Omni; a turn in which nothing was written is over. What was held stays listed.
 func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
 	if d.hasBegun(before) || d.mayHaveBegun(before) {
 		inTurn(next, before)
