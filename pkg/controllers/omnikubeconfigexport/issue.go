@@ -3,6 +3,7 @@ package omnikubeconfigexport
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -279,18 +280,20 @@ func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outc
 	return loop.Continue(v1alpha1.ReasonConnected, "")
 }
 
-// isReplaced reports whether the OmniCluster is Stalled because the cluster in Omni is not the one that it made.
+// isReplaced reports whether the OmniCluster waits for a person because the cluster in Omni is not the one that it made. A
+// suspended one says so only of its plan.
 func isReplaced(cluster *v1alpha1.OmniCluster) bool {
-	stalled := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
-
-	return stalled != nil && stalled.Status == metav1.ConditionTrue && stalled.Reason == v1alpha1.ReasonRemoteClusterReplaced
+	return slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool {
+		return c.Reason == v1alpha1.ReasonRemoteClusterReplaced &&
+			(c.Type == v1alpha1.ConditionStalled && c.Status == metav1.ConditionTrue || c.Type == v1alpha1.ConditionPlanned && c.Status == metav1.ConditionFalse)
+	})
 }
 
 // replaced is the outcome for a cluster with another ID than that of an OmniCluster that waits for a person: its status does
 // not follow by itself. A change of that wakes the export.
 func replaced(s *scope) loop.Outcome {
 	return loop.Stall(v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows: no kubeconfig is issued for it. "+
-		"See the condition Stalled of the OmniCluster", s.want.ClusterName, s.cluster.Name)
+		"See the conditions of the OmniCluster", s.want.ClusterName, s.cluster.Name)
 }
 
 // explain converts the class of a failure into the outcome for the user.

@@ -64,7 +64,7 @@ func TestClusterThatWasReplaced(t *testing.T) {
 			if test.reason == "" {
 				f.expectHeld(false, "waits for its status")
 			} else {
-				f.expectHeld(true, `"cluster-01"`, "See the condition Stalled of the OmniCluster")
+				f.expectHeld(true, `"cluster-01"`, "See the conditions of the OmniCluster")
 			}
 
 			if asked := f.inspected() > before; asked != test.asks || f.asked() != 0 || f.secret("target") != nil {
@@ -75,6 +75,24 @@ func TestClusterThatWasReplaced(t *testing.T) {
 			f.learnID("production")
 			f.ready()
 		})
+	}
+}
+
+// An OmniCluster that is suspended is not Stalled, and its status does not follow either.
+func TestSuspendedClusterThatWasReplaced(t *testing.T) {
+	f := newFixture(t)
+	f.replace("the-former", "")
+
+	cluster := &v1alpha1.OmniCluster{}
+	f.must(f.client.Get(t.Context(), types.NamespacedName{Namespace: namespace, Name: "cluster-01"}, cluster))
+	cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionPlanned, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonRemoteClusterReplaced}}
+	f.must(f.client.Status().Update(t.Context(), cluster))
+
+	before := f.inspected()
+	f.expectHeld(true, "See the conditions of the OmniCluster")
+
+	if f.inspected() > before {
+		t.Error("Omni was asked")
 	}
 }
 

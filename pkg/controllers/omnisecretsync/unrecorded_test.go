@@ -103,6 +103,20 @@ func TestADeletionDoesNotBelieveALostStatus(t *testing.T) {
 	}
 }
 
+// What was found with the mark is there: who may not remove it now may do so later.
+func TestADeletionTriesAgainToRemoveWhatItFound(t *testing.T) {
+	m := newMover(t)
+	m.to("apps", "a")
+	m.settle()
+	m.sync.Status = v1alpha1.OmniSecretSyncStatus{}
+	m.store.looked = func(string) { m.store.forbidden = "apps" }
+	m.all()
+
+	if outcome, err := m.delete(t.Context(), kubeconfigFor(t, m.serve)); err != nil || !outcome.Blocks() || m.all() != "" {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
 // Where the cluster cannot be opened, the object goes at once, and an event tells of what may be there. Without a Secret with a
 // kubeconfig nothing was ever written.
 func TestADeletionWithoutAStatusWaitsForNoCluster(t *testing.T) {

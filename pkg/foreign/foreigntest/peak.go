@@ -69,9 +69,12 @@ func peakWhile(run func(), figure func() uint64) uint64 {
 		}
 	})
 
-	run()
-	close(done)
-	sampling.Wait()
+	func() {
+		defer sampling.Wait()
+		defer close(done) // also if run ends the test
+
+		run()
+	}()
 
 	return max(peak, before) - before
 }
