@@ -101,6 +101,19 @@ func orNone(size string) string {
 	return size
 }
 
+// adds reports whether the change gives the cluster machines: a new set, a machine in a set, or more machines of a class.
+// Machines that a set lists are changes of their own, whatever sizes an update of the set names.
+func (c Change) adds() bool {
+	switch {
+	case c.Type == TypeMachineSetNode:
+		return c.Action == ActionCreate
+	case c.Type == TypeMachineSet && c.Action == ActionUpdate:
+		return !c.Destructive && c.OldSize != c.NewSize && strings.Contains(c.NewSize, "/")
+	default:
+		return c.Type == TypeMachineSet && c.Action == ActionCreate
+	}
+}
+
 // needsConsent reports whether the change needs consent: it is destructive, and has not begun.
 func (c Change) needsConsent() bool { return c.Destructive && !c.TearingDown }
 

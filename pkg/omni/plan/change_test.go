@@ -76,3 +76,36 @@ func TestChangeString(t *testing.T) {
 		}
 	}
 }
+
+// A list that gets shorter, or another class, gives a cluster no machine more.
+func TestAddition(t *testing.T) {
+	set := func(action Action, from, to string) Change {
+		return Change{Action: action, Type: TypeMachineSet, ID: "it", OldSize: from, NewSize: to}
+	}
+	otherClass := set(ActionUpdate, "a/3", "b/3")
+	otherClass.Destructive = true
+
+	for name, test := range map[string]struct {
+		plan Plan
+		want bool
+	}{
+		"nothing":                       {Plan{}, false},
+		"a set":                         {Plan{Changes: []Change{set(ActionCreate, "", "0")}}, true},
+		"a set goes":                    {Plan{Changes: []Change{set(ActionDestroy, "3", "")}}, false},
+		"a machine":                     {Plan{Changes: []Change{{Action: ActionCreate, Type: TypeMachineSetNode}}}, true},
+		"a machine is locked":           {Plan{Changes: []Change{{Action: ActionUpdate, Type: TypeMachineSetNode}}}, false},
+		"more of a class":               {Plan{Changes: []Change{set(ActionUpdate, "a/1", "a/unlimited")}}, true},
+		"a class in place of a list":    {Plan{Changes: []Change{set(ActionUpdate, "3", "a/3")}}, true},
+		"another class":                 {Plan{Changes: []Change{otherClass}}, false},
+		"another strategy":              {Plan{Changes: []Change{set(ActionUpdate, "a/3", "a/3")}}, false},
+		"another strategy, fewer":       {Plan{Changes: []Change{set(ActionUpdate, "3", "2")}}, false},
+		"a patch":                       {Plan{Changes: []Change{{Action: ActionCreate, Type: "ConfigPatches.omni.sidero.dev"}}}, false},
+		"a machine that moves":          {Plan{WaitingForOmni: []Change{{Action: ActionCreate, Type: TypeMachineSetNode, ID: "it"}}}, true},
+		"a set that comes again":        {Plan{WaitingForOmni: []Change{set(ActionUpdate, "", "")}}, true},
+		"a patch that has to wait, too": {Plan{WaitingForOmni: []Change{{Action: ActionUpdate, Type: "ConfigPatches.omni.sidero.dev"}}}, false},
+	} {
+		if added, got := test.plan.Addition(); got != test.want || (added != Change{}) != test.want {
+			t.Errorf("%s: %v, %v", name, added, got)
+		}
+	}
+}

@@ -100,6 +100,20 @@ func (p *Plan) Destructive() []Change {
 	return destructive
 }
 
+// Addition returns the first change that gives the cluster machines, if there is one. A set or a machine that waits for
+// Omni counts, too: it is made again once it is gone.
+func (p *Plan) Addition() (Change, bool) {
+	if i := slices.IndexFunc(p.Changes, Change.adds); i >= 0 {
+		return p.Changes[i], true
+	}
+
+	if i := slices.IndexFunc(p.WaitingForOmni, func(c Change) bool { return c.Type == TypeMachineSet || c.Type == TypeMachineSetNode }); i >= 0 {
+		return p.WaitingForOmni[i], true
+	}
+
+	return Change{}, false
+}
+
 // Sync compares a template with a state, which is usually a mirror's.
 //
 // Beyond the library's Sync, it

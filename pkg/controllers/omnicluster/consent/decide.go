@@ -17,7 +17,8 @@ type Facts struct {
 	// Adopting is true if every destroy needs an approval; see Claim.IsAdopting.
 	Adopting bool
 	// NamespaceGoes is true if the namespace is being deleted. Documents that are gone are no wish then: nothing is written
-	// but what is approved. NamespaceUnknown says for messages why that is not known; then it counts for what destroys.
+	// but what is approved, and no half of a replacement. NamespaceUnknown says for messages why that is not known; then it
+	// counts for what destroys.
 	NamespaceGoes    bool
 	NamespaceUnknown string
 	// Plan has the changes to make.
@@ -47,6 +48,7 @@ type Decision struct {
 	facts       Facts
 	record      Record
 	stop        Hold       // of the whole plan
+	half        string     // why not even an approval lets a change destroy something; empty if it does
 	allSettled  bool       // every change that needs the settle time had it
 	allApproved bool       // every change that needs an approval has it
 	admission   *admission // nil if no rollout is concerned
@@ -56,7 +58,7 @@ type Decision struct {
 // Decide decides how far a plan may be applied. If a fact is unknown, it makes the safer choice and destroys nothing.
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
-	d := Decision{facts: f, stop: f.stop(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
+	d := Decision{facts: f, stop: f.stop(), half: f.half(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
 	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.unasked())
 
 	var settling []string
@@ -94,13 +96,6 @@ func (f Facts) unasked() string {
 	}
 }
 
-// leavesAlone reports whether a change is not made because the namespace is being deleted: documents without a finalizer go
-// before the OmniCluster, which may stay, and its machines would lose their settings. A destructive change can be approved,
-// and what Omni has begun is finished.
-func (f Facts) leavesAlone(change plan.Change) bool {
-	return f.NamespaceGoes && !change.Destructive && !change.TearingDown
-}
-
 // stop returns the hold that applies to the whole plan.
 func (f Facts) stop() Hold {
 	switch spec := f.Cluster.Spec; {
@@ -134,7 +129,7 @@ func (d Decision) judge(item Item) (State, Hold) {
 	switch {
 	case d.stop != HoldNone:
 		return Held, d.stop
-	case d.facts.leavesAlone(item.Change):
+	case d.leavesAlone(item.Change):
 		return Held, HoldNamespace
 	case item.Needs == NeedsApproval && !d.allApproved:
 		return Held, HoldApproval
@@ -148,11 +143,6 @@ func (d Decision) judge(item Item) (State, Hold) {
 // MayApply reports whether changes that destroy nothing, and wait for no turn, may be written to Omni.
 func (d Decision) MayApply() bool {
 	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())
-}
-
-// leftAlone returns the changes that are not made because the namespace is being deleted.
-func (d Decision) leftAlone() []plan.Change {
-	return d.where(func(item Item) bool { return item.Hold == HoldNamespace })
 }
 
 // Destroys returns the destructive changes that may be made now.

@@ -66,7 +66,7 @@ func (d Decision) isGated(change plan.Change) bool {
 // Admits reports whether a change needs no turn in a rollout, or has it. None is admitted that is left alone because the
 // namespace is being deleted. It is plan.ApplyOptions.Admit.
 func (d Decision) Admits(change plan.Change) bool {
-	if d.facts.leavesAlone(change) {
+	if d.leavesAlone(change) {
 		return false
 	}
 
@@ -173,7 +173,7 @@ func (d Decision) withGate() Decision {
 	}
 
 	a := &admission{admitted: map[string]bool{}}
-	blocked := d.facts.Plan.HeldBack(d.MayDestroy, func(change plan.Change) bool { return !d.facts.leavesAlone(change) })
+	blocked := d.facts.Plan.HeldBack(d.MayDestroy, func(change plan.Change) bool { return !d.leavesAlone(change) })
 
 	for _, item := range d.Items {
 		if item.State == Planned && d.isGated(item.Change) && !containsChange(blocked, item.Change) {

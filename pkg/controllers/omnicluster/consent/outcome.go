@@ -32,8 +32,12 @@ func (d Decision) Outcome() loop.Outcome {
 	}
 
 	if len(d.leftAlone()) > 0 {
-		return loop.Wait(0, v1alpha1.ReasonNamespaceDeleting,
-			"%s; the namespace is being deleted, and the cluster in Omni is left as it is until the OmniCluster itself is deleted", d.summaryWithNames())
+		text := d.summaryWithNames() + "; the namespace is being deleted, and the cluster in Omni is left as it is until the OmniCluster itself is deleted"
+		if d.half != "" && len(d.destructive()) > 0 {
+			text += ", also what is approved: " + d.half
+		}
+
+		return loop.Wait(0, v1alpha1.ReasonNamespaceDeleting, "%s", text)
 	}
 
 	return loop.Outcome{}
@@ -42,8 +46,7 @@ func (d Decision) Outcome() loop.Outcome {
 // destructiveOutcome is Outcome for a plan that may be applied. Changes that the documents ask for wait for the settle
 // time, the others for an approval. The settle time comes first, because it ends by itself.
 func (d Decision) destructiveOutcome() loop.Outcome {
-	needApproval := d.needing(NeedsApproval)
-	waitsForApproval := len(needApproval) > 0 && !d.allApproved
+	waitsForApproval := len(d.where(d.asksForApproval)) > 0
 	waitsToSettle := len(d.needing(NeedsSettling)) > 0 && !d.allSettled
 	settlesIn := max(d.Settling.remaining(d.facts.Now, d.facts.SettleTime), time.Millisecond)
 
@@ -56,7 +59,8 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 		return loop.Wait(settlesIn, v1alpha1.ReasonWaitingToSettle,
 			"%s; those that destroy wait until they have not changed for the settle time", d.summaryWithNames())
 	case waitsForApproval:
-		return loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s", d.summary(), d.nameNeedApproval(), d.howToApprove())
+		return loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s%s",
+			d.summary(), d.nameNeedApproval(), d.othersLeftAlone(), d.howToApprove())
 	default:
 		return loop.Outcome{}
 	}
@@ -104,6 +108,18 @@ func (d Decision) nameNeedApproval() string {
 	}
 
 	return few(named, "; ")
+}
+
+// othersLeftAlone returns the part of a message that says how many changes an approval does not make.
+func (d Decision) othersLeftAlone() string {
+	switch count := len(d.leftAlone()); count {
+	case 0:
+		return ""
+	case 1:
+		return "1 other is not made, because the namespace is being deleted; "
+	default:
+		return fmt.Sprintf("%d others are not made, because the namespace is being deleted; ", count)
+	}
 }
 
 // howToApprove returns the part of a message that describes how to approve a plan, or that an existing approval is for

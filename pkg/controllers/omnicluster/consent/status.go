@@ -27,11 +27,12 @@ func (d Decision) Hash() string {
 // cannot be stopped and needs no approval.
 func (d Decision) open() []Item { return slices.DeleteFunc(d.left(), Item.hasBegun) }
 
-// asksForApproval reports whether a change waits for spec.approvedPlan. Under the policy Observe, no change does.
+// asksForApproval reports whether a change waits for spec.approvedPlan. Under the policy Observe no change does, nor one
+// that no approval lets go in a namespace that is being deleted.
 func (d Decision) asksForApproval(item Item) bool {
 	observes := d.facts.Cluster != nil && d.facts.Cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve
 
-	return item.Needs == NeedsApproval && !d.allApproved && !observes
+	return item.Needs == NeedsApproval && !d.allApproved && !observes && item.Hold != HoldNamespace
 }
 
 // PlanStatus returns status.plan: what is left of the plan, destructive changes first.
