@@ -1,11 +1,14 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"helm.sh/helm/v4/pkg/release/common"
 )
@@ -42,7 +45,7 @@ func TestOnlyTheLatestRevisionIsCorrected(t *testing.T) {
 			r.want(ActionInstall, configMap("one"))
 			change(r)
 
-			_, err := r.client.Correct(t.Context(), 1, nil)
+			_, err := r.client.Correct(t.Context(), 1, nil, mayBegin)
 
 			var failure *Error
 			if !errors.As(err, &failure) || failure.Reason != ReasonInterrupted {
@@ -59,3 +62,74 @@ func TestOnlyTheLatestRevisionIsCorrected(t *testing.T) {
 		})
 	}
 }
+
+// A correction is asked when there is room for its record, and before it changes anything: what waits is taken back.
+func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
+	r := newTried(t)
+	large := strings.Repeat("a", 1<<20)
+	r.want(ActionInstall, strings.ReplaceAll(configMap("one"), "of: demo", "of: demo, large: "+large))
+	r.remove(configMapPath("one"))
+
+	release := mustTry(t, recordMemory, "", tenantRecordBytes)
+
+	var asked, written atomic.Int32
+
+	r.before = func(request *http.Request) {
+		if request.Method != http.MethodGet {
+			written.Add(1)
+		}
+	}
+
+	refused := &Error{Reason: ReasonInterrupted, Message: "taken back"}
+	refuse := func() error { asked.Add(1); return refused }
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+
+	correct := func(ctx context.Context, begin func() error) {
+		_, err := r.client.Correct(ctx, 1, nil, begin)
+		ended <- err
+	}
+
+	go correct(ctx, refuse)
+
+	for waiters(recordMemory) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+
+	cancel()
+
+	var failure *Error
+	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonInterrupted || asked.Load() > 0 {
+		t.Errorf("%v, after it asked %d times", err, asked.Load())
+	}
+
+	// Time that is over is no stop.
+	impatient, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+
+	go correct(impatient, refuse)
+
+	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonUnavailable || asked.Load() > 0 {
+		t.Errorf("%v, after it asked %d times", err, asked.Load())
+	}
+
+	release()
+
+	go correct(t.Context(), refuse)
+
+	if err := <-ended; !errors.Is(err, refused) || asked.Load() != 1 || written.Load() > 0 {
+		t.Errorf("%v, after it asked %d times and wrote %d times", err, asked.Load(), written.Load())
+	}
+
+	go correct(t.Context(), mayBegin)
+
+	if err := <-ended; err != nil || r.of("one") != "demo" {
+		t.Errorf("%v, one is of %q", err, r.of("one"))
+	}
+
+	recordMemory.wantEmpty(t)
+}
+
+// mayBegin is what a correction asks that nobody takes back.
+func mayBegin() error { return nil }

@@ -18,14 +18,21 @@ import (
 // others from it: then there are differences and an error. Errors are *Error, or
 // ErrRevisionGone.
 func (c *Client) Drift(ctx context.Context, revision int, ignores []drift.Ignore) ([]drift.Difference, error) {
-	return c.compare(ctx, revision, ignores, false)
+	return c.compare(ctx, revision, ignores, nil)
 }
 
 // Correct applies the objects again that Drift finds, and returns what was
 // different. Ignored paths keep what stands there. Only the latest revision is
-// applied, if it is deployed; of another one the error has ReasonInterrupted.
-func (c *Client) Correct(ctx context.Context, revision int, ignores []drift.Ignore) ([]drift.Difference, error) {
-	return c.compare(ctx, revision, ignores, true)
+// applied, if it is deployed; of another one the error has ReasonInterrupted. Begin is asked behind
+// all waits for room and before the first change; its error ends the correction with nothing changed.
+func (c *Client) Correct(ctx context.Context, revision int, ignores []drift.Ignore, begin func() error) ([]drift.Difference, error) {
+	return c.compare(ctx, revision, ignores, func() error {
+		if err := c.inEffect(ctx, revision); err != nil {
+			return err
+		}
+
+		return begin()
+	})
 }
 
 // release is the release for the package drift.
@@ -42,7 +49,12 @@ func (c *Client) recordInRoom(ctx context.Context, revision int, room *recordRoo
 	}, func() error { return nil })
 
 	if err != nil && ctx.Err() != nil && !errors.As(err, new(*Error)) {
-		return nil, &Error{Reason: ReasonUnavailable, Message: err.Error()}
+		reason := ReasonUnavailable
+		if errors.Is(ctx.Err(), context.Canceled) { // who is stopped has not failed
+			reason = ReasonInterrupted
+		}
+
+		return nil, &Error{Reason: reason, Message: err.Error()}
 	}
 
 	return record, err
@@ -64,8 +76,8 @@ func (c *Client) inEffect(ctx context.Context, revision int) error {
 	return nil
 }
 
-// compare finds what differs; with correct, each such object is applied again.
-func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Ignore, correct bool) ([]drift.Difference, error) {
+// compare finds what differs; with mayCorrect, which is asked first, each such object is applied again.
+func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Ignore, mayCorrect func() error) ([]drift.Difference, error) {
 	room := newRecordRoom(c.target.Tenant)
 	defer room.giveBack()
 
@@ -74,8 +86,8 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Igno
 		return nil, err
 	}
 
-	if correct {
-		if err := c.inEffect(ctx, revision); err != nil {
+	if mayCorrect != nil {
+		if err := mayCorrect(); err != nil {
 			return nil, err
 		}
 	}
@@ -104,7 +116,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Igno
 	release := c.release()
 
 	for _, info := range objects {
-		difference, err := release.Compare(info, ignores, correct)
+		difference, err := release.Compare(info, ignores, mayCorrect != nil)
 		if difference != nil {
 			differences = append(differences, difference.Without(c.scrub))
 		}

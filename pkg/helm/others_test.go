@@ -205,7 +205,7 @@ func TestARollbackDoesNotTakeWhatOthersMade(t *testing.T) {
 			r.want(ActionRollback, next)
 			r.wantNote("ObjectsKept", "ConfigMap apps/dropped", "not written")
 
-			if _, err := r.client.Correct(t.Context(), 3, nil); err != nil {
+			if _, err := r.client.Correct(t.Context(), 3, nil, mayBegin); err != nil {
 				t.Error(err)
 			}
 

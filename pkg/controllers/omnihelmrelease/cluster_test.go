@@ -45,21 +45,35 @@ func (c *cluster) Details(_ context.Context, revision int) (helm.Details, error)
 	return helm.Details{Number: revision, Chart: "demo", ChartVersion: "1.0.0", AppVersion: "app", Description: "it broke"}, nil
 }
 
-func (c *cluster) Run(ctx context.Context, request helm.Request) error {
+// inRoom waits for room.
+func (c *cluster) inRoom(ctx context.Context) error {
 	c.mu.Lock()
-	hold, room := c.hold, c.room
+	room := c.room
 	if room != nil {
 		c.waiting++
 	}
 	c.mu.Unlock()
 
-	if room != nil {
-		select {
-		case <-room:
-		case <-ctx.Done():
-			return errors.New("there was no room")
-		}
+	if room == nil {
+		return nil
 	}
+
+	select {
+	case <-room:
+		return nil
+	case <-ctx.Done():
+		return errors.New("there was no room")
+	}
+}
+
+func (c *cluster) Run(ctx context.Context, request helm.Request) error {
+	if err := c.inRoom(ctx); err != nil {
+		return err
+	}
+
+	c.mu.Lock()
+	hold := c.hold
+	c.mu.Unlock()
 
 	if request.Begin != nil {
 		if err := request.Begin(); err != nil {
@@ -151,7 +165,15 @@ func (c *cluster) Drift(context.Context, int, []drift.Ignore) ([]drift.Differenc
 	return c.differences, c.compared
 }
 
-func (c *cluster) Correct(context.Context, int, []drift.Ignore) ([]drift.Difference, error) {
+func (c *cluster) Correct(ctx context.Context, _ int, _ []drift.Ignore, begin func() error) ([]drift.Difference, error) {
+	if err := c.inRoom(ctx); err != nil {
+		return nil, err
+	}
+
+	if err := begin(); err != nil {
+		return nil, err
+	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 

@@ -64,7 +64,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Difference], revision int, ignores []drift.Ignore) loop.Outcome {
 	own := owned(found.Value)
 
-	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
+	if s.last.action == actionCorrect && !s.last.withdrawn && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
 		if s.last.err == nil && found.Err != nil {
 			return r.explainCluster(s, found.Err)
 		}
@@ -91,14 +91,10 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 			return err
 		}
 
-		if err := r.runner.changes(from.uid); err != nil {
-			return err
-		}
-
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 
-		_, err := engine.Correct(ctx, revision, ignores)
+		_, err := engine.Correct(ctx, revision, ignores, func() error { return r.runner.changes(from.uid) })
 
 		return r.redactAgain(err, from)
 	})

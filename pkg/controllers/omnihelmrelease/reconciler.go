@@ -49,7 +49,7 @@ type engine interface {
 	Details(ctx context.Context, revision int) (helm.Details, error)
 	Run(ctx context.Context, request helm.Request) error
 	Drift(ctx context.Context, revision int, ignores []drift.Ignore) ([]drift.Difference, error)
-	Correct(ctx context.Context, revision int, ignores []drift.Ignore) ([]drift.Difference, error)
+	Correct(ctx context.Context, revision int, ignores []drift.Ignore, begin func() error) ([]drift.Difference, error)
 	Mark(ctx context.Context, mark helm.Mark) error
 }
 

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -47,6 +49,51 @@ func TestAnActionThatChangedNothingIsTakenBack(t *testing.T) {
 			close(f.cluster.room)
 			f.settle()
 			f.wantActions(test.want...)
+		})
+	}
+}
+
+// A correction of drift that waits for memory is taken back as well.
+func TestACorrectionThatChangedNothingIsTakenBack(t *testing.T) {
+	for name, change := range map[string]func(*v1alpha1.OmniHelmRelease){
+		"suspended": suspend(true),
+		"only warn": func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+			f.settle()
+
+			f.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+			f.cluster.room = make(chan struct{})
+			f.pass(10 * time.Minute)
+			f.look()
+			f.await("no correction waits for room", func() bool { f.cluster.mu.Lock(); defer f.cluster.mu.Unlock(); return f.cluster.waiting > 0 })
+
+			f.said()
+			f.edit(change)
+			f.look()
+			f.waitUntilEnded()
+
+			if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errReplaced) || found.failedInRow != 0 || !found.tried.IsZero() || found.failures() != 0 {
+				t.Errorf("the job is %+v", found)
+			}
+
+			if said := f.said(); strings.Contains(said, "Failed") {
+				t.Errorf("events: %s", said)
+			}
+
+			close(f.cluster.room)
+			f.settle()
+			f.wantActions(helm.ActionInstall)
+
+			// It is begun at once when it is wanted again.
+			f.edit(func(r *v1alpha1.OmniHelmRelease) {
+				suspend(false)(r)
+				r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect
+			})
+			f.settle()
+			f.wantActions(helm.ActionInstall, actionCorrect)
+			f.want(v1alpha1.ConditionDrifted, no, v1alpha1.ReasonDriftCorrected)
 		})
 	}
 }

@@ -161,7 +161,7 @@ func TestARollbackDoesNotTakeWhatOthersMade(t *testing.T) {
 	r.want(helm.ActionRollback, next, "")
 	r.wantKept("ConfigMap "+r.namespace+"/dropped", "ConfigMap "+r.namespace+"/moved", "not written")
 
-	if _, err := r.client.Correct(t.Context(), 3, nil); err != nil {
+	if _, err := r.client.Correct(t.Context(), 3, nil, mayBegin); err != nil {
 		t.Error(err)
 	}
 
@@ -207,7 +207,7 @@ func TestDriftLeavesWhatIsAnotherReleases(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	found, err := r.client.Correct(t.Context(), 1, nil)
+	found, err := r.client.Correct(t.Context(), 1, nil, mayBegin)
 	if err != nil || len(found) != 2 {
 		t.Fatalf("%v, %v", found, err)
 	}
