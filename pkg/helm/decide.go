@@ -130,6 +130,8 @@ func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.
 		return decideUninstalling(wanted, latest, now)
 	case latest.Status == StatusDeployed && latest.Content == wanted.Content:
 		return decideDeployed(wanted, latest)
+	case latest.Status == StatusFailed && latest.LeftUninstalling:
+		return Decision{Action: ActionUpgrade, Why: fmt.Sprintf("an uninstall of revision %d was not finished", latest.Number)}
 	case latest.Status == StatusFailed && latest.Attempt == wanted.Attempt:
 		return decideFailed(wanted, observed, latest)
 	case latest.Status == StatusUninstalled:
@@ -169,16 +171,16 @@ func decideFailed(wanted Wanted, observed Observed, latest *Revision) Decision {
 		return resume(observed, latest)
 	}
 
-	if wanted.RollBack && observed.lastGood(latest.Number) != nil {
+	if wanted.RollBack && observed.goBackTo(latest.Number) != nil {
 		return rollBack(observed, latest, fmt.Sprintf("revision %d failed", latest.Number))
 	}
 
 	return installOrUpgrade(observed, latest.Number+1, 0, fmt.Sprintf("revision %d failed", latest.Number))
 }
 
-// rollBack goes back to the last good revision before the latest, which there is.
+// rollBack goes back from the latest revision to an earlier one, which there is.
 func rollBack(observed Observed, latest *Revision, why string) Decision {
-	return Decision{Action: ActionRollback, Revision: observed.lastGood(latest.Number).Number, Why: why}
+	return Decision{Action: ActionRollback, Revision: observed.goBackTo(latest.Number).Number, Why: why}
 }
 
 // decidePending deals with a revision whose action has no result. A controller

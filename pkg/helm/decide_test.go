@@ -25,6 +25,8 @@ func other(r *Revision)       { r.Content, r.Attempt = "old", "old" }
 func third(r *Revision)       { r.Content, r.Attempt = "third", "third" }
 func anothers(r *Revision)    { r.Content, r.Attempt, r.Owner = "", "", "" }
 func interrupted(r *Revision) { r.Interrupted = true }
+func left(r *Revision)        { r.LeftUninstalling = true }
+func former(r *Revision)      { r.Owner = "former" }
 func old(r *Revision)         { r.Modified = testTime().Add(-31 * time.Minute) }
 func elsewhere(r *Revision)   { r.Process = "another" }
 func recent(r *Revision)      { r.Modified = testTime().Add(-5 * time.Second) }
@@ -91,6 +93,21 @@ func TestDecide(t *testing.T) {
 			Decision{Action: ActionUpgrade, Failures: 1}},
 		{"back to what was good since", rolling, []Revision{rev(4, StatusFailed), rev(3, StatusDeployed, other), rev(2, StatusUninstalled), rev(1, StatusSuperseded)},
 			Decision{Action: ActionRollback, Revision: 3, Failures: 1}},
+
+		{"what an unfinished uninstall was removing does not come back", rolling, []Revision{rev(3, StatusFailed), rev(2, StatusFailed, anothers, left), rev(1, StatusSuperseded, anothers)},
+			Decision{Action: ActionUpgrade, Failures: 1}},
+		{"nor does what it left in effect", rolling, []Revision{rev(3, StatusFailed), rev(2, StatusFailed, anothers, left), rev(1, StatusDeployed, anothers)},
+			Decision{Action: ActionUpgrade, Failures: 1}},
+		{"nor after a rollback that failed", rolling, []Revision{rev(4, StatusFailed, other), rev(3, StatusFailed), rev(2, StatusFailed, other, left), rev(1, StatusSuperseded, other)},
+			Decision{Action: ActionUpgrade, Failures: 1}},
+		{"nor by a rollback from before it", rolling, []Revision{rev(3, StatusFailed, other, left), rev(2, StatusFailed), rev(1, StatusSuperseded, other)},
+			Decision{Action: ActionUpgrade, Failures: 1}},
+		{"back to what was good since an unfinished uninstall", rolling, []Revision{rev(4, StatusFailed), rev(3, StatusDeployed, other), rev(2, StatusFailed, left), rev(1, StatusSuperseded)},
+			Decision{Action: ActionRollback, Revision: 3, Failures: 1}},
+		{"an unfinished uninstall of the same is no failure of it", with(func(w *Wanted) { w.RollBack, w.Retries = true, 0 }),
+			[]Revision{rev(2, StatusFailed, former, left), rev(1, StatusSuperseded, other)}, Decision{Action: ActionUpgrade}},
+		{"nor is it begun again as one that was interrupted", plain, []Revision{rev(2, StatusFailed, former, left, interrupted), rev(1, StatusSuperseded, other)},
+			Decision{Action: ActionUpgrade}},
 
 		{"crash during install", plain, []Revision{rev(1, StatusPendingInstall)}, Decision{Action: ActionInstall, Resume: 1}},
 		{"crash during the last allowed install", plain, []Revision{rev(3, StatusPendingInstall), rev(2, StatusFailed), rev(1, StatusFailed)},

@@ -2,18 +2,23 @@ package helm
 
 import (
 	"fmt"
+	"strconv"
 
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 )
 
-// unlock marks a revision as failed whose action has no result, an uninstall among them: Helm upgrades over a failure only. If it
-// has a result by now, that counts.
+// unlock marks a revision as failed whose action has no result, an uninstall among them: Helm upgrades over a failure only. Of an
+// uninstall that stays noted. If the action has a result by now, that counts.
 func (c *Client) unlock(s *attempt, revision int) error {
 	return c.change(s, revision, func(record *releasev1.Release) {
 		if status := Status(record.Info.Status); !status.pending() && status != StatusUnknown && status != StatusUninstalling {
 			return
+		}
+
+		if Status(record.Info.Status) == StatusUninstalling {
+			record.Labels[labelLeftUninstalling] = strconv.Itoa(revision)
 		}
 
 		record.SetStatus(common.StatusFailed, fmt.Sprintf("was left %s by an action that never ended", record.Info.Status))

@@ -44,6 +44,9 @@ const (
 	labelTested = labelPrefix + "tested"
 	// labelInterrupted marks a revision whose action was not finished and did not fail.
 	labelInterrupted = labelPrefix + "interrupted"
+	// labelLeftUninstalling marks a revision that an uninstall has left without a result, and that was unlocked. It holds the
+	// number of the revision: another client's next revision has a copy, which says nothing.
+	labelLeftUninstalling = labelPrefix + "left-uninstalling"
 )
 
 // digestLength is how many hex digits of a digest a label holds; a label's
@@ -109,6 +112,8 @@ type Revision struct {
 	Tested Tested
 	// Interrupted tells that the action was ended by a stop of the controller and not by a failure.
 	Interrupted bool
+	// LeftUninstalling tells that an uninstall was begun that never ended, and whose lock was taken off.
+	LeftUninstalling bool
 	// Created and Modified are when the record was made and changed last, to the second.
 	Created, Modified time.Time
 }
@@ -146,6 +151,17 @@ func (o Observed) lastGood(before int) *Revision {
 	return nil
 }
 
+// goBackTo is what a rollback of a revision goes back to: the last good one, or nil if an uninstall since that was left without
+// a result: what that was removing must not be made again. It may have left anything, so what follows is an upgrade all the same.
+func (o Observed) goBackTo(failed int) *Revision {
+	good := o.lastGood(failed)
+	if good == nil || slices.ContainsFunc(o.Revisions, func(r Revision) bool { return r.LeftUninstalling && r.Number >= good.Number && r.Number <= failed }) {
+		return nil
+	}
+
+	return good
+}
+
 // attemptsBegan is when the first of the attempts began that came to nothing: those
 // since the last revision that was in effect, up to a number. It is zero if that one
 // was in effect.
@@ -176,10 +192,10 @@ func (o Observed) rollBackDue(attempt string) bool {
 		r := &o.Revisions[i]
 
 		switch {
-		case r.Status.good() || r.Interrupted || r.Status == StatusUninstalled:
+		case r.Status.good() || r.Interrupted || r.Status == StatusUninstalled || r.LeftUninstalling:
 			return false
 		case r.Attempt == attempt && r.Status == StatusFailed:
-			return i > 0 && o.lastGood(r.Number) != nil
+			return i > 0 && o.goBackTo(r.Number) != nil
 		}
 	}
 
@@ -193,7 +209,7 @@ func (o Observed) failures(attempt string, rollsBack bool) int {
 
 	for i := range o.Revisions {
 		switch r := &o.Revisions[i]; {
-		case r.Attempt == attempt && r.Status == StatusFailed && !r.Interrupted:
+		case r.Attempt == attempt && r.Status == StatusFailed && !r.Interrupted && !r.LeftUninstalling:
 			count++
 		case r.Status.good() && r.Attempt != "" && r.Attempt != attempt && (!rollsBack || o.noRollback(i)):
 			return count
@@ -268,10 +284,11 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 	}
 
 	created, modified := record.CreationTimestamp.Time, modifiedAt(record)
+	left := record.Labels[labelLeftUninstalling] == record.Labels["version"]
 
 	// Helm copies labels to the next revision, also of another client's upgrade.
 	if record.Labels[labelRevision] != record.Labels["version"] {
-		return Revision{Number: number, Status: Status(record.Labels["status"]), Created: created, Modified: modified}, true
+		return Revision{Number: number, Status: Status(record.Labels["status"]), LeftUninstalling: left, Created: created, Modified: modified}, true
 	}
 
 	generation, _ := strconv.ParseInt(record.Labels[labelGeneration], 10, 64) // there is none, or somebody wrote another text
@@ -280,7 +297,7 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		Number: number, Status: Status(record.Labels["status"]), Generation: generation,
 		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner], Hub: record.Labels[labelHub], Process: record.Labels[labelProcess],
 		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
-		Interrupted: record.Labels[labelInterrupted] != "", Created: created, Modified: modified,
+		Interrupted: record.Labels[labelInterrupted] != "", LeftUninstalling: left, Created: created, Modified: modified,
 	}, true
 }
 

@@ -23,7 +23,7 @@ import (
 func labelsOf(changes ...string) map[string]string {
 	labels := map[string]string{
 		"owner": "helm", "name": "demo", "version": "3", "status": "deployed", "modifiedAt": "1767355200",
-		labelRevision: "3", labelOwner: "uid", labelHub: "hub-1", labelGeneration: "7", labelProcess: "this", labelContent: "content",
+		labelRevision: "3", labelLeftUninstalling: "3", labelOwner: "uid", labelHub: "hub-1", labelGeneration: "7", labelProcess: "this", labelContent: "content",
 		labelAttempt: "attempt", labelChartVersion: "1.0.0", labelTested: "Passed",
 	}
 
@@ -114,6 +114,18 @@ func TestTimesOfRecordsCanBeShown(t *testing.T) {
 		got, ok := parseRevision(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Time{Time: made}, Labels: labelsOf("modifiedAt", label)}})
 		if !ok || !got.Modified.Equal(want) {
 			t.Errorf("%q: %s, want %s", label, got.Modified, want)
+		}
+	}
+}
+
+// Helm copies labels to the next revision, and another client's records have no mark of ours beside this one.
+func TestWhichRevisionAnUninstallLeft(t *testing.T) {
+	for version, want := range map[string]bool{"3": true, "4": false} {
+		for name, of := range map[string]string{"ours": version, "another client's": ""} {
+			got, ok := parseRevision(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Labels: labelsOf("version", version, labelRevision, of)}})
+			if !ok || got.LeftUninstalling != want {
+				t.Errorf("%s, revision %s: %+v", name, version, got)
+			}
 		}
 	}
 }

@@ -69,5 +69,9 @@ func TestUnlock(t *testing.T) {
 		if got := found.(*releasev1.Release).Info.Status; got != want {
 			t.Errorf("%s became %s, want %s", before, got, want)
 		}
+
+		if mark := found.(*releasev1.Release).Labels[labelLeftUninstalling]; (mark == "1") != (before == common.StatusUninstalling) {
+			t.Errorf("%s has the mark %q", before, mark)
+		}
 	}
 }

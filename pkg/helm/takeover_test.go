@@ -63,3 +63,43 @@ func TestATakeoverDoesNotFinishAnUninstall(t *testing.T) {
 		})
 	}
 }
+
+// Nor does it make again what that uninstall was removing: a rollback goes to no revision from before it.
+func TestATakeoverDoesNotRollBackOverAnUninstall(t *testing.T) {
+	for name, owner := range map[string]string{"of another object": "uid-former", "of another client": ""} {
+		t.Run(name, func(t *testing.T) {
+			r := newTried(t)
+			r.settings.TakeOwnership, r.wanted.RollBack = true, true
+			r.want(ActionInstall, configMap("old"))
+			r.want(ActionUpgrade, configMap("kept"))
+			r.leftUninstalling(2, owner, time.Hour)
+
+			next := configMap("kept") + configMap("new")
+			bad := next + notValid
+
+			r.want(ActionUnlock, bad)
+			r.wantError(ActionUpgrade, bad, "Not-Valid")
+			r.wantError(ActionUpgrade, bad, "Not-Valid")
+
+			if r.of("old") != "" || r.of("kept") != "demo" {
+				t.Errorf("old is of %q, kept of %q", r.of("old"), r.of("kept"))
+			}
+
+			r.want(ActionUpgrade, next)
+
+			if status := r.read(t, 5).Info.Status; status != common.StatusDeployed {
+				t.Errorf("revision 5 is %s", status)
+			}
+
+			// From then on there is something to go back to.
+			worse := bad + configMap("worse")
+
+			r.wantError(ActionUpgrade, worse, "Not-Valid")
+			r.want(ActionRollback, worse)
+
+			if r.of("new") != "demo" || r.of("old") != "" {
+				t.Errorf("new is of %q, old of %q", r.of("new"), r.of("old"))
+			}
+		})
+	}
+}
