@@ -71,7 +71,7 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 	foreigntest.WantPeak(t, 448<<20, func() {
 		var all sync.WaitGroup
 
-		for i := range foreigntest.AtOnce(8) {
+		for i := range 8 {
 			all.Go(func() {
 				if err := inRoom(t.Context(), t, clientOf(fmt.Sprint("hostile-", i%4)), large, func() { begun <- struct{}{}; <-end }); err != nil {
 					t.Error(err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -36,9 +37,11 @@ func big(resourceType string, number int) *v1alpha1.WatchResponse {
 }
 
 // heapPeak starts a measurement; the returned function returns the peak of the additional memory in use since then, in
-// bytes.
+// bytes. Garbage counts, and is collected as it is in omni-controller, or less often: whatever GOGC is here.
 func heapPeak(t *testing.T) func() uint64 {
 	t.Helper()
+
+	percent := debug.SetGCPercent(100)
 
 	inUse := func() uint64 {
 		var stats runtime.MemStats
@@ -71,6 +74,7 @@ func heapPeak(t *testing.T) func() uint64 {
 	return func() uint64 {
 		close(done)
 		<-stopped
+		debug.SetGCPercent(percent)
 
 		return peak.Load() - min(before, peak.Load())
 	}
