@@ -23,8 +23,9 @@ func (c *Client) Drift(ctx context.Context, revision int, ignores []drift.Ignore
 
 // Correct applies the objects again that Drift finds, and returns what was
 // different. Ignored paths keep what stands there. Only the latest revision is
-// applied, if it is deployed; of another one the error has ReasonInterrupted. Begin is asked behind
-// all waits for room and before the first change; its error ends the correction with nothing changed.
+// applied, if it is deployed; of another one the error has ReasonInterrupted. begin
+// is asked behind all waits for room and before the first change; its error ends the
+// correction with nothing changed.
 func (c *Client) Correct(ctx context.Context, revision int, ignores []drift.Ignore, begin func() error) ([]drift.Difference, error) {
 	return c.compare(ctx, revision, ignores, func() error {
 		if err := c.inEffect(ctx, revision); err != nil {

@@ -83,8 +83,8 @@ var healthyReasons = []string{
 
 // Healthy reports whether a cluster runs well, and since when; the zero time if that is not known. A cluster also counts as
 // healthy if it is not Ready only because a destroying change waits for an approval or for the settle time, because changes
-// are about to be made or are left in a namespace that is being deleted, or because Omni refuses some of them, provided that Omni says that it runs. What Omni refuses may
-// need a version that waits for its turn.
+// are about to be made or are left in a namespace that is being deleted, or because Omni refuses some of them, provided that
+// Omni says that it runs. What Omni refuses may need a version that waits for its turn.
 func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
 	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {

@@ -130,13 +130,22 @@ func TestNamespaceThatIsDeletedKeepsMachines(t *testing.T) {
 	f.wantTornDown("MachineSets demo-w")
 }
 
-// Documents without a finalizer are gone before their OmniCluster, which may stay: what they said stays with it.
-func TestNamespaceThatIsDeletedKeepsSettings(t *testing.T) {
+// clusterWithSettings runs a cluster of which one machine has settings of its own.
+func clusterWithSettings(t *testing.T) (*fixture, *v1alpha1.OmniMachine) {
+	t.Helper()
+
 	f := newFixture(t, newCluster(), newWorkers("w", machineClass, 2))
 	settings := newMachineWithSettings(f.machines[0])
 	f.create(newControlPlane("cp", f.machines[0]), settings)
 	f.until("Ready", metav1.ConditionTrue, "Running")
 	f.quiet()
+
+	return f, settings
+}
+
+// Documents without a finalizer are gone before their OmniCluster, which may stay: what they said stays with it.
+func TestNamespaceThatIsDeletedKeepsSettings(t *testing.T) {
+	f, settings := clusterWithSettings(t)
 
 	writes := f.remoteWrites()
 
@@ -157,11 +166,7 @@ func TestNamespaceThatIsDeletedKeepsSettings(t *testing.T) {
 
 // What was approved goes all the same. The settings of what went stay with the others.
 func TestNamespaceThatIsDeletedTakesWhatIsApproved(t *testing.T) {
-	f := newFixture(t, newCluster(), newWorkers("w", machineClass, 2))
-	settings := newMachineWithSettings(f.machines[0])
-	f.create(newControlPlane("cp", f.machines[0]), settings)
-	f.until("Ready", metav1.ConditionTrue, "Running")
-	f.quiet()
+	f, settings := clusterWithSettings(t)
 
 	writes := f.remoteWrites()
 

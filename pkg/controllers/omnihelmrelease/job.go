@@ -101,9 +101,23 @@ func (r *runner) withdraw(uid types.UID) {
 	}
 }
 
-// changes notes that the action of a release is about to change something: from now on it is not taken back any more. The
-// error is that of one that was.
+// start notes that an action has a slot.
+func (r *runner) start(uid types.UID) error {
+	return r.proceed(uid, func(j *job) {
+		j.started = true
+		if j.tried.IsZero() {
+			j.tried = r.now()
+		}
+	})
+}
+
+// changes notes that an action is about to change something: from now on it is not taken back any more.
 func (r *runner) changes(uid types.UID) error {
+	return r.proceed(uid, func(j *job) { j.changing = true })
+}
+
+// proceed notes how far the action of a release is. The error is that of one that was taken back.
+func (r *runner) proceed(uid types.UID, note func(*job)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -113,7 +127,7 @@ func (r *runner) changes(uid types.UID) error {
 	}
 
 	if found.running() {
-		found.changing = true
+		note(&found)
 		r.jobs[uid] = found
 	}
 

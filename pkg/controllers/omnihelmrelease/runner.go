@@ -101,26 +101,6 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 	})
 }
 
-// start notes that an action has a slot. The error is that of one that was taken back just before.
-func (r *runner) start(uid types.UID) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	started := r.jobs[uid]
-	if started.withdrawn {
-		return errReplaced
-	}
-
-	started.started = true
-	if started.tried.IsZero() {
-		started.tried = r.now()
-	}
-
-	r.jobs[uid] = started
-
-	return nil
-}
-
 // end notes how an action has ended.
 func (r *runner) end(where target, err error) {
 	r.mu.Lock()

@@ -34,17 +34,8 @@ func TestAnActionThatChangedNothingIsTakenBack(t *testing.T) {
 
 			f.said()
 			test.change(f)
-			f.look()
-			f.waitUntilEnded()
+			f.wantTakenBack()
 			f.wantActions()
-
-			if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errReplaced) || found.failedInRow != 0 || !found.tried.IsZero() || found.failures() != 0 {
-				t.Errorf("the job is %+v", found)
-			}
-
-			if said := f.said(); strings.Contains(said, "Failed") {
-				t.Errorf("events: %s", said)
-			}
 
 			close(f.cluster.room)
 			f.settle()
@@ -71,16 +62,7 @@ func TestACorrectionThatChangedNothingIsTakenBack(t *testing.T) {
 
 			f.said()
 			f.edit(change)
-			f.look()
-			f.waitUntilEnded()
-
-			if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errReplaced) || found.failedInRow != 0 || !found.tried.IsZero() || found.failures() != 0 {
-				t.Errorf("the job is %+v", found)
-			}
-
-			if said := f.said(); strings.Contains(said, "Failed") {
-				t.Errorf("events: %s", said)
-			}
+			f.wantTakenBack()
 
 			close(f.cluster.room)
 			f.settle()
@@ -141,5 +123,20 @@ func TestAnActionLooksAtTheSpecBehindItsChart(t *testing.T) {
 
 	if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errReplaced) {
 		t.Errorf("it ended with %v", err)
+	}
+}
+
+// wantTakenBack looks at the release, and expects that its action ends without a trace.
+func (f *fixture) wantTakenBack() {
+	f.t.Helper()
+	f.look()
+	f.waitUntilEnded()
+
+	if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errReplaced) || found.failedInRow != 0 || !found.tried.IsZero() || found.failures() != 0 {
+		f.t.Errorf("the job is %+v", found)
+	}
+
+	if said := f.said(); strings.Contains(said, "Failed") {
+		f.t.Errorf("events: %s", said)
 	}
 }

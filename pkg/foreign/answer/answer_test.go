@@ -33,18 +33,13 @@ func estimate(text string) int64 {
 
 // held is what a function's result takes of the heap.
 func held(run func() any) uint64 {
-	var before, after runtime.MemStats
-
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-
+	before := foreigntest.LiveBytes()
 	result := run()
+	after := foreigntest.LiveBytes()
 
-	runtime.GC()
-	runtime.ReadMemStats(&after)
 	runtime.KeepAlive(result)
 
-	return max(after.HeapAlloc, before.HeapAlloc) - before.HeapAlloc
+	return uint64(max(after-before, 0))
 }
 
 // The estimate is not far below what decoders keep, whatever is sent to make them take much.

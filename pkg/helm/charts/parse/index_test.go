@@ -150,7 +150,7 @@ func TestFormsOfAnIndex(t *testing.T) {
 // Parsed at once, this took 133 MiB beside the garbage.
 func TestALargeIndex(t *testing.T) {
 	text := largeIndex(100, 110)
-	before := live()
+	before := foreigntest.LiveBytes()
 
 	foreigntest.WantPeak(t, 32<<20, func() {
 		begun := time.Now()
@@ -165,7 +165,7 @@ func TestALargeIndex(t *testing.T) {
 		}
 
 		// What the cache is told is what the index takes.
-		if took := live() - before; float64(read.Bytes) < 0.8*float64(took) || float64(read.Bytes) > 1.3*float64(took) {
+		if took := foreigntest.LiveBytes() - before; float64(read.Bytes) < 0.8*float64(took) || float64(read.Bytes) > 1.3*float64(took) {
 			t.Errorf("costs %d bytes, and took %d", read.Bytes, took)
 		}
 
@@ -174,17 +174,6 @@ func TestALargeIndex(t *testing.T) {
 	})
 
 	runtime.KeepAlive(text)
-}
-
-// live is what is in use on the heap, in bytes.
-func live() uint64 {
-	runtime.GC()
-
-	var stats runtime.MemStats
-
-	runtime.ReadMemStats(&stats)
-
-	return stats.HeapAlloc
 }
 
 // hostileIndexes are indexes that would take hundreds of MiB, and what is said about them.
