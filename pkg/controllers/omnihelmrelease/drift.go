@@ -86,6 +86,14 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 	engine, from, timeout, observed, decided := s.engine, basisOf(s), settings(s.release).Timeout, *s.observed, r.options.Now()
 
 	r.begin(s, actionCorrect, func(ctx context.Context) error {
+		// An edit that no run has seen yet counts, too: it may suspend the release, or only warn from now on.
+		switch release, err := r.releaseAgain(ctx, from); {
+		case err != nil:
+			return notAgain(err)
+		case release.Generation != from.generation:
+			return errReplaced
+		}
+
 		// The manifest of this revision must not be forced over a later one, nor over what is another owner's by now.
 		if err := r.lookAgain(ctx, engine, observed, decided); err != nil {
 			return err

@@ -80,6 +80,25 @@ func TestACorrectionThatChangedNothingIsTakenBack(t *testing.T) {
 	}
 }
 
+// An edit counts when the turn of a correction comes, also if no run has seen it yet.
+func TestACorrectionLooksAtTheSpecWhenItsTurnComes(t *testing.T) {
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+	f.settle()
+
+	f.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+	f.pass(10 * time.Minute)
+	free := f.hold()
+	f.look()
+	f.edit(suspend(true))
+	free()
+	f.waitUntilEnded()
+	f.wantActions(helm.ActionInstall)
+
+	if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errReplaced) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
 // What has begun to change something goes on to its end.
 func TestAnActionThatChangedSomethingIsNotTakenBack(t *testing.T) {
 	f := newFixture(t)

@@ -26,6 +26,9 @@ const (
 	interval = 10 * time.Minute
 	// callPause is how long to wait before the next call to Omni.
 	callPause = 10 * time.Second
+	// overdueDivisor is the share of the time since a rotation was due after which it is tried again: after a minute it is
+	// tried every ten seconds, after an hour every six minutes.
+	overdueDivisor = 10
 	// sessionGrace is how long, from the first look at any export, a missing session with Omni is not reported.
 	sessionGrace = 10 * time.Second
 	// connectionDivisor is the share of the workers that may ask one Omni for kubeconfigs: one that hangs leaves workers to
@@ -114,8 +117,8 @@ func (r *reconciler) interval(export *v1alpha1.OmniKubeconfigExport) time.Durati
 
 	left := next.Sub(r.options.Now())
 	if left <= 0 {
-		// The rotation is due and did not happen.
-		return callPause
+		// The rotation is due and did not happen. What prevents it may last for weeks.
+		return min(max(-left/overdueDivisor, callPause), interval)
 	}
 
 	return min(max(left, time.Second), interval)

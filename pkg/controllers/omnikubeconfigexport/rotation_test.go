@@ -77,6 +77,23 @@ omni_kubeconfig_renewal_timestamp_seconds{name="automation",namespace="team"} %d
 	}
 }
 
+// A rotation that does not happen is tried again soon, and less often the longer that lasts: many exports that Omni refuses
+// for weeks must not ask it all the time.
+func TestOverdueRotationIsTriedLessAndLessOften(t *testing.T) {
+	f := newFixture(t)
+	f.ready()
+
+	export := f.get()
+	for overdue, want := range map[time.Duration]time.Duration{
+		0: callPause, time.Minute: callPause, time.Hour: 6 * time.Minute, 100 * 24 * time.Hour: interval,
+	} {
+		f.now = export.Status.NextRotationTime.Add(overdue)
+		if got := f.reconciler.interval(export); got != want {
+			t.Errorf("%v after it was due, it is tried again after %v, not %v", overdue, got, want)
+		}
+	}
+}
+
 // Without a valid kubeconfig an Omni that is down is a failure.
 func TestExpiredWhileOmniIsDown(t *testing.T) {
 	f := newFixture(t)
