@@ -11,7 +11,6 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -182,9 +181,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 	ctx, cancel := context.WithTimeout(ctx, ClusterTimeout)
 	defer cancel()
 
-	keys := markKeys()
-
-	exported, err := observe.Export(ctx, st, name, keys)
+	exported, err := observe.Export(ctx, st, name)
 	if err != nil {
 		return File{}, nil, explain(err, options)
 	}
@@ -201,7 +198,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 		return File{}, nil, fmt.Errorf("the exported objects do not fit together: %s", omni.Sanitize(err.Error()))
 	}
 
-	inexpressible, err := plan.Inexpressible(ctx, st, text, keys)
+	inexpressible, err := plan.Inexpressible(ctx, st, text)
 	if err != nil {
 		return File{}, nil, explain(err, options)
 	}
@@ -222,13 +219,6 @@ func render(objects *manifests.Objects) ([]byte, error) {
 	}
 
 	return documents.Render(objects.Value, template.Mark{UID: proofUID, Name: objects.Cluster.Name})
-}
-
-func markKeys() omni.MarkKeys {
-	return omni.MarkKeys{
-		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace,
-		Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
-	}
 }
 
 func fileOf(name string, objects []runtime.Object) (File, error) {

@@ -14,7 +14,7 @@
 //
 // # One reconcile of a cluster
 //
-//	live, err := omni.Inspect(ctx, s.Copy(), cluster, keys)          // exists, owner's marks, locked, tearing down, UUID
+//	live, err := omni.Inspect(ctx, s.Copy(), cluster)                // exists, owner's marks, locked, tearing down, UUID
 //	template, err := plan.Load(document)                             // ErrTemplate
 //	changes, err := s.Plan(ctx, cluster, template, plan.Options{})   // ErrTemplate, ErrCollision, ErrClusterTearingDown, ErrNotSynced, ErrBehind
 //	result, err := s.Apply(ctx, changes, plan.ApplyOptions{Consent: consent})

@@ -9,19 +9,12 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// MarkKeys are the keys of the annotations on a Cluster in Omni that hold its owner's mark. The UID and the hub
-// identify the owner; the others are information for people.
-type MarkKeys struct {
-	UID               string
-	Hub               string
-	Namespace         string
-	Name              string
-	ManagementCluster string
-}
-
-// Marks are the values of an owner's mark.
+// Marks are the values of an owner's mark: the annotations on a Cluster in Omni that name its owner. The UID and the
+// hub identify the owner; the others are information for people.
 type Marks struct {
 	UID string
 	// Hub is the ID of the hub that wrote the mark; empty in old marks.
@@ -51,7 +44,7 @@ type Live struct {
 }
 
 // Inspect reads a cluster's Live state. A missing cluster is not an error.
-func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys) (Live, error) {
+func Inspect(ctx context.Context, st state.State, cluster string) (Live, error) {
 	var live Live
 
 	found, err := ReadCluster(ctx, st, cluster)
@@ -60,7 +53,7 @@ func Inspect(ctx context.Context, st state.State, cluster string, keys MarkKeys)
 	}
 
 	if found != nil {
-		live = LiveOf(found, keys)
+		live = LiveOf(found)
 	}
 
 	if live.UUID, err = ReadUUID(ctx, st, cluster); err != nil {
@@ -85,14 +78,14 @@ func ReadUUID(ctx context.Context, st state.State, cluster string) (string, erro
 }
 
 // LiveOf returns what a Cluster itself holds: all but the UUID.
-func LiveOf(found *omnires.Cluster, keys MarkKeys) Live {
+func LiveOf(found *omnires.Cluster) Live {
 	metadata := found.Metadata()
 
 	live := Live{
 		Exists:      true,
 		TearingDown: metadata.Phase() == resource.PhaseTearingDown,
 		Created:     metadata.Created(),
-		Marks:       MarksOf(metadata, keys),
+		Marks:       MarksOf(metadata),
 	}
 
 	_, live.Locked = metadata.Annotations().Get(omnires.ClusterLocked)
@@ -104,23 +97,28 @@ func LiveOf(found *omnires.Cluster, keys MarkKeys) Live {
 	return live
 }
 
-// MarksOf reads the mark on a resource. The value of an empty key is empty.
-func MarksOf(metadata *resource.Metadata, keys MarkKeys) Marks {
+// MarksOf reads the mark on a resource.
+func MarksOf(metadata *resource.Metadata) Marks {
 	mark := func(key string) string {
-		if key == "" {
-			return ""
-		}
-
 		value, _ := metadata.Annotations().Get(key)
 
 		return value
 	}
 
 	return Marks{
-		UID:               mark(keys.UID),
-		Hub:               mark(keys.Hub),
-		Namespace:         mark(keys.Namespace),
-		Name:              mark(keys.Name),
-		ManagementCluster: mark(keys.ManagementCluster),
+		UID:               mark(v1alpha1.MarkOwnerUID),
+		Hub:               mark(v1alpha1.MarkHub),
+		Namespace:         mark(v1alpha1.MarkOwnerNamespace),
+		Name:              mark(v1alpha1.MarkOwnerName),
+		ManagementCluster: mark(v1alpha1.MarkManagementCluster),
+	}
+}
+
+// DeleteMarks takes the mark off a resource in memory.
+func DeleteMarks(metadata *resource.Metadata) {
+	for _, key := range []string{
+		v1alpha1.MarkOwnerUID, v1alpha1.MarkHub, v1alpha1.MarkOwnerNamespace, v1alpha1.MarkOwnerName, v1alpha1.MarkManagementCluster,
+	} {
+		metadata.Annotations().Delete(key)
 	}
 }

@@ -36,7 +36,7 @@ func TestInspect(t *testing.T) {
 		"missing": {UUID: "2c3d"},
 		"nobody":  {},
 	} {
-		got, err := omni.Inspect(t.Context(), st, name, omnitest.TestKeys)
+		got, err := omni.Inspect(t.Context(), st, name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 
 	// Nothing is released on the evidence of the copy: it may not show the cluster yet.
 	if next == consent.StepLetGo && session.Continues() && !decision.Observe {
-		decision.Live, err = s.lease.InspectLive(ctx, s.name, markKeys())
+		decision.Live, err = s.lease.InspectLive(ctx, s.name)
 
 		switch {
 		case err != nil && !decision.Orphan:
@@ -138,7 +138,7 @@ func (r *reconciler) letGo(s *scope, outcome loop.Outcome) loop.Outcome {
 
 // unmark removes our mark from a cluster that stays.
 func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome) (loop.Outcome, error) {
-	if _, err := plan.RemoveMarks(ctx, s.lease.Live(), s.name, markKeys(), s.isMark); err != nil {
+	if err := plan.RemoveMarks(ctx, s.lease.Live(), s.name, s.isMark); err != nil {
 		if r.outage(s) < consent.OutageTimeout {
 			return loop.Wait(5*time.Second, v1alpha1.ReasonDeleting, "the mark could not be taken off yet: %s", omni.Message(err)), nil
 		}

@@ -25,7 +25,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 
 	// The local copy changes meanwhile: is the cluster still ours?
-	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
@@ -64,7 +64,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 
 // confirmGone releases the object once Omni itself no longer has a cluster of ours.
 func (r *reconciler) confirmGone(ctx context.Context, s *scope) (loop.Outcome, error) {
-	live, err := s.lease.InspectLive(ctx, s.name, markKeys())
+	live, err := s.lease.InspectLive(ctx, s.name)
 	if err != nil {
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}

@@ -37,7 +37,7 @@ func (f *fixture) marked(hub string) {
 		}
 		defer lease.Release()
 
-		live, err := omni.Inspect(f.t.Context(), lease.Copy(), testCluster, markKeys())
+		live, err := omni.Inspect(f.t.Context(), lease.Copy(), testCluster)
 		if err != nil {
 			return err.Error()
 		}

@@ -13,14 +13,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// markKeys returns the annotations that hold the owner's mark.
-func markKeys() omni.MarkKeys {
-	return omni.MarkKeys{
-		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace,
-		Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
-	}
-}
-
 // look reads the cluster from the local copy, once the copy shows our own last writes.
 func (r *reconciler) look(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
 	if err := r.catchUp(ctx, s); err != nil {
@@ -33,7 +25,7 @@ func (r *reconciler) look(ctx context.Context, s *scope) (*seen, loop.Outcome, e
 		return nil, loop.Outcome{}, err
 	}
 
-	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		return nil, loop.Outcome{}, errors.New(omni.Message(err))
 	}

@@ -43,7 +43,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 		return nil, outcome, err
 	}
 
-	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys())
+	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name)
 	if err != nil {
 		return nil, loop.Outcome{}, errors.New(omni.Message(err))
 	}

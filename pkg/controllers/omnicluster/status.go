@@ -111,7 +111,7 @@ func (r *reconciler) claimNow(ctx context.Context, s *scope) consent.Claim {
 	claim := claimOf(s)
 
 	if s.wrote() && !claim.Owned() {
-		if live, err := omni.Inspect(ctx, s.lease.Copy(), s.name, markKeys()); err == nil {
+		if live, err := omni.Inspect(ctx, s.lease.Copy(), s.name); err == nil {
 			claim.Live = live
 		}
 	}

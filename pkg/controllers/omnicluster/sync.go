@@ -138,7 +138,7 @@ func (r *reconciler) isPlannedCluster(ctx context.Context, s *scope, claim conse
 		return true, nil
 	}
 
-	now, err := s.lease.InspectLive(ctx, s.name, markKeys())
+	now, err := s.lease.InspectLive(ctx, s.name)
 	if err != nil {
 		return false, errors.New(omni.Message(err))
 	}

@@ -254,9 +254,7 @@ func (r *reconciler) enter(s *scope) (release func(), outcome loop.Outcome) {
 // checkCluster makes sure, before a token is signed, that the cluster in Omni still belongs to the OmniCluster: naming
 // somebody else's cluster must not give access to it.
 func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outcome {
-	live, err := lease.InspectLive(ctx, s.want.ClusterName, omni.MarkKeys{
-		UID: v1alpha1.MarkOwnerUID, Hub: v1alpha1.MarkHub, Namespace: v1alpha1.MarkOwnerNamespace, Name: v1alpha1.MarkOwnerName, ManagementCluster: v1alpha1.MarkManagementCluster,
-	})
+	live, err := lease.InspectLive(ctx, s.want.ClusterName)
 	if err != nil {
 		return explain(omni.Classify(err), s, omni.Message(err))
 	}

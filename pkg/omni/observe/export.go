@@ -38,7 +38,7 @@ func ListClusters(ctx context.Context, st state.State) ([]string, error) {
 	var names []string
 
 	for cluster := range clusters.All() {
-		if !omni.LiveOf(cluster, omni.MarkKeys{}).TearingDown {
+		if !omni.LiveOf(cluster).TearingDown {
 			names = append(names, cluster.Metadata().ID())
 		}
 	}
@@ -61,8 +61,8 @@ func ListClusters(ctx context.Context, st state.State) ([]string, error) {
 //
 // Errors: ErrNoCluster, ErrClusterTearingDown, ErrNotExportable, ErrChangedMeanwhile, or those of the reads. None holds
 // any content.
-func Export(ctx context.Context, st state.State, cluster string, keys omni.MarkKeys) (*Exported, error) {
-	live, err := omni.Inspect(ctx, st, cluster, keys)
+func Export(ctx context.Context, st state.State, cluster string) (*Exported, error) {
+	live, err := omni.Inspect(ctx, st, cluster)
 
 	switch {
 	case err != nil:

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -82,12 +83,12 @@ func exporting(t *testing.T) (state.State, []string) {
 func inexpressibleIn(t *testing.T, st state.State) []string {
 	t.Helper()
 
-	exported, err := Export(t.Context(), st, "demo", omnitest.TestKeys)
+	exported, err := Export(t.Context(), st, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	inexpressible, err := plan.Inexpressible(t.Context(), st, exported.Template, omnitest.TestKeys)
+	inexpressible, err := plan.Inexpressible(t.Context(), st, exported.Template)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +106,7 @@ func inexpressibleIn(t *testing.T, st state.State) []string {
 func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 	st, machines := exporting(t)
 
-	exported, err := Export(t.Context(), st, "demo", omnitest.TestKeys)
+	exported, err := Export(t.Context(), st, "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +140,7 @@ func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if exported, err = Export(t.Context(), st, "demo", omnitest.TestKeys); err != nil {
+	if exported, err = Export(t.Context(), st, "demo"); err != nil {
 		t.Fatal(err)
 	}
 
@@ -179,7 +180,7 @@ func TestExportGaps(t *testing.T) {
 	}{
 		"another's mark": {change: func(t *testing.T, st state.State) {
 			t.Helper()
-			update(t, st, omnires.NewCluster("demo"), func(cluster *omnires.Cluster) { cluster.Metadata().Annotations().Set(omnitest.TestKeys.UID, "uid-2") })
+			update(t, st, omnires.NewCluster("demo"), func(cluster *omnires.Cluster) { cluster.Metadata().Annotations().Set(v1alpha1.MarkOwnerUID, "uid-2") })
 		}},
 		"a label of the cluster": {change: func(t *testing.T, st state.State) {
 			t.Helper()
@@ -225,7 +226,7 @@ func TestExportGaps(t *testing.T) {
 func TestExportRefuses(t *testing.T) {
 	st, _ := exporting(t)
 
-	if _, err := Export(t.Context(), st, "other", omnitest.TestKeys); !errors.Is(err, omni.ErrNoCluster) || omni.Message(err) != "the cluster was not found in Omni" {
+	if _, err := Export(t.Context(), st, "other"); !errors.Is(err, omni.ErrNoCluster) || omni.Message(err) != "the cluster was not found in Omni" {
 		t.Errorf("no cluster: %q", omni.Message(err))
 	}
 
@@ -237,7 +238,7 @@ func TestExportRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err := Export(t.Context(), st, "demo", omnitest.TestKeys)
+	_, err := Export(t.Context(), st, "demo")
 	if !errors.Is(err, omni.ErrNotExportable) || !strings.Contains(err.Error(), `manifest "nameless" has no name annotation`) {
 		t.Errorf("manifests without a name: %v", err)
 	}

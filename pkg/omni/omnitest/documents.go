@@ -1,6 +1,6 @@
 package omnitest
 
-// ClusterDocument is the Cluster document of a template, with an owner's mark under TestKeys.
+// ClusterDocument is the Cluster document of a template, with an owner's mark.
 const ClusterDocument = `kind: Cluster
 name: demo
 annotations:

@@ -3,27 +3,19 @@ package omnitest
 import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
-
-// TestKeys are the keys that the operator uses.
-var TestKeys = omni.MarkKeys{
-	UID:               "omni.texashpc.com/owner-uid",
-	Hub:               "omni.texashpc.com/hub-id",
-	Namespace:         "omni.texashpc.com/owner-namespace",
-	Name:              "omni.texashpc.com/owner-name",
-	ManagementCluster: "omni.texashpc.com/management-cluster",
-}
 
 // Marked returns a Cluster with a mark of that UID, and a foreign annotation.
 func Marked(name, uid string) *omnires.Cluster {
 	cluster := ClusterNamed(name)
 	annotations := cluster.Metadata().Annotations()
-	annotations.Set(TestKeys.UID, uid)
-	annotations.Set(TestKeys.Hub, "hub-1")
-	annotations.Set(TestKeys.Namespace, "prod")
-	annotations.Set(TestKeys.Name, "demo")
-	annotations.Set(TestKeys.ManagementCluster, "hub")
+	annotations.Set(v1alpha1.MarkOwnerUID, uid)
+	annotations.Set(v1alpha1.MarkHub, "hub-1")
+	annotations.Set(v1alpha1.MarkOwnerNamespace, "prod")
+	annotations.Set(v1alpha1.MarkOwnerName, "demo")
+	annotations.Set(v1alpha1.MarkManagementCluster, "hub")
 	annotations.Set("kept", "yes")
 
 	return cluster

@@ -11,6 +11,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
@@ -55,7 +56,7 @@ func TestApplyLooksAgainAfterItsWrites(t *testing.T) {
 		unwanted  bool
 		goes      bool
 	}{
-		"another owner":   {meanwhile: annotate(omnitest.TestKeys.UID)},
+		"another owner":   {meanwhile: annotate(v1alpha1.MarkOwnerUID)},
 		"a lock":          {meanwhile: annotate(omnires.ClusterLocked)},
 		"no more wanted":  {unwanted: true},
 		"nothing else":    {goes: true},

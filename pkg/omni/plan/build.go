@@ -30,7 +30,7 @@ type planBuilder struct {
 func (b planBuilder) build(ctx context.Context, result *template.SyncResult, seen *omnires.Cluster) *Plan {
 	plan := &Plan{Cluster: b.cluster, seen: seen}
 	if seen != nil {
-		plan.locked = omni.LiveOf(seen, omni.MarkKeys{}).Locked
+		plan.locked = omni.LiveOf(seen).Locked
 	}
 
 	// The library's order within a type is that of a Go map.

@@ -17,7 +17,7 @@ import (
 // adds the mark. Without changes, applying the template changes nothing.
 //
 // Errors: those of Load and Sync.
-func Inexpressible(ctx context.Context, st state.State, template []byte, keys omni.MarkKeys) ([]Change, error) {
+func Inexpressible(ctx context.Context, st state.State, template []byte) ([]Change, error) {
 	loaded, err := Load(template)
 	if err != nil {
 		return nil, fmt.Errorf("check the export: %w", err)
@@ -31,7 +31,7 @@ func Inexpressible(ctx context.Context, st state.State, template []byte, keys om
 	left := slices.Clone(plan.WaitingForOmni)
 
 	for _, s := range plan.steps {
-		if !onlyMarks(s, keys) {
+		if !onlyMarks(s) {
 			left = append(left, s.change)
 		}
 	}
@@ -40,20 +40,18 @@ func Inexpressible(ctx context.Context, st state.State, template []byte, keys om
 }
 
 // onlyMarks reports whether a step is the update that writes the owner's mark, and nothing else.
-func onlyMarks(s step, keys omni.MarkKeys) bool {
+func onlyMarks(s step) bool {
 	if s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate {
 		return false
 	}
 
-	return resource.Equal(withoutMarks(s.old, keys), withoutMarks(s.new, keys))
+	return resource.Equal(withoutMarks(s.old), withoutMarks(s.new))
 }
 
-func withoutMarks(item resource.Resource, keys omni.MarkKeys) resource.Resource {
+func withoutMarks(item resource.Resource) resource.Resource {
 	bare := item.DeepCopy()
-
-	for _, key := range []string{keys.UID, keys.Hub, keys.Namespace, keys.Name, keys.ManagementCluster, omnires.ResourceManagedByClusterTemplates} {
-		bare.Metadata().Annotations().Delete(key)
-	}
+	omni.DeleteMarks(bare.Metadata())
+	bare.Metadata().Annotations().Delete(omnires.ResourceManagedByClusterTemplates)
 
 	return bare
 }

@@ -107,7 +107,7 @@ func TestRealCollisionEnds(t *testing.T) {
 		return err == nil
 	})
 	omnitest.Eventually(t, "the holder is gone", func() bool {
-		live, err := s.InspectLive(t.Context(), "holder", omnitest.TestKeys)
+		live, err := s.InspectLive(t.Context(), "holder")
 
 		return err == nil && !live.Exists
 	})

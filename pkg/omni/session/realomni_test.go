@@ -94,7 +94,7 @@ func TestRealLifeOfACluster(t *testing.T) {
 	converge(t, s, document)
 
 	omnitest.Eventually(t, "the cluster has its identity", func() bool {
-		live, err := omni.Inspect(t.Context(), s.Copy(), "demo", omnitest.TestKeys)
+		live, err := omni.Inspect(t.Context(), s.Copy(), "demo")
 
 		return err == nil && live.Exists && live.UUID != "" && live.Marks.UID == "uid-1"
 	})

@@ -72,11 +72,11 @@ func (s *Session) Ready(cluster string) error {
 
 // InspectLive is omni.Inspect without the local copy: for decisions for which the copy may be too old. It is bounded by
 // CallTimeout.
-func (s *Session) InspectLive(ctx context.Context, cluster string, keys omni.MarkKeys) (omni.Live, error) {
+func (s *Session) InspectLive(ctx context.Context, cluster string) (omni.Live, error) {
 	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
 	defer cancel()
 
-	return omni.Inspect(ctx, s.live, cluster, keys)
+	return omni.Inspect(ctx, s.live, cluster)
 }
 
 // Plan compares a template with the local copy: see plan.Sync. The template holds the cluster's name; name is only for
