@@ -195,20 +195,15 @@ func (c *Client) rollBack(soft context.Context, s *attempt, request Request) err
 	return rollback.Run(c.target.Name)
 }
 
-// last is the record of the newest revision.
-func (c *Client) last(s *attempt) (*releasev1.Release, error) {
+// newest is the record of the newest revision. What that was made from is kept
+// out of messages: hooks were rendered with it.
+func (c *Client) newest(s *attempt) (*releasev1.Release, error) {
 	found, err := s.config.Releases.Last(c.target.Name)
 	if err != nil {
 		return nil, err
 	}
 
-	return asRelease(found)
-}
-
-// newest is the record of the newest revision. What that was made from is kept
-// out of messages: hooks were rendered with it.
-func (c *Client) newest(s *attempt) (*releasev1.Release, error) {
-	record, err := c.last(s)
+	record, err := asRelease(found)
 	if err != nil {
 		return nil, err
 	}

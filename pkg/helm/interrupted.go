@@ -25,13 +25,6 @@ func (c *Client) unlock(s *attempt, revision int) error {
 	})
 }
 
-// interruption is the error of an action that a stop of the controller ended. Its revision is marked (see resumable), so that
-// it is made again under its own number, or it stays pending, which leads to the same.
-func interruption(s *attempt, request Request, cause error) error {
-	return &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("%s was interrupted by a stop of the controller: %s", request.Decision.Action,
-		s.values.redact(cause.Error()))}
-}
-
 // change reads, changes and writes the record of a revision.
 func (c *Client) change(s *attempt, revision int, change func(*releasev1.Release)) error {
 	var (

@@ -153,7 +153,10 @@ func explainEnd(ctx, soft context.Context, s *attempt, request Request, err erro
 	}
 
 	if ctx.Err() != nil {
-		return interruption(s, request, err)
+		// The revision is marked (see resumable), so that it is made again under its own number, or it stays pending, which
+		// leads to the same.
+		return &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("%s was interrupted by a stop of the controller: %s", request.Decision.Action,
+			s.values.redact(err.Error()))}
 	}
 
 	if errors.As(err, new(*noRoomError)) {

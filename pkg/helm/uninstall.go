@@ -98,9 +98,9 @@ func (c *Client) allGone(s *attempt, manifest string) error {
 		return err
 	}
 
-	objects, err := s.config.KubeClient.Build(strings.NewReader(due), false)
+	objects, err := build(s, due)
 	if err != nil {
-		return fmt.Errorf("read the manifest of the release: %w", err)
+		return err
 	}
 
 	for _, info := range objects {

@@ -1,6 +1,7 @@
 package omni
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 
@@ -29,6 +30,15 @@ func Message(err error) string {
 // secret.
 func Sanitize(text string) string {
 	return redact.Line(plainNames.Replace(grpcWrapping.ReplaceAllString(text, "")))
+}
+
+// Plural returns a number of things for a message, such as "1 line" and "2 lines".
+func Plural(count int, noun string) string {
+	if count == 1 {
+		return "1 " + noun
+	}
+
+	return fmt.Sprintf("%d %ss", count, noun)
 }
 
 // plainNames replaces errors of gRPC's resolver with their meaning.

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
@@ -86,11 +87,7 @@ func checkShares(one v1alpha1.RolloutStage) error {
 }
 
 func orOne(value *intstr.IntOrString) intstr.IntOrString {
-	if value == nil {
-		return intstr.FromInt32(1)
-	}
-
-	return *value
+	return ptr.Deref(value, intstr.FromInt32(1))
 }
 
 // Selects reports whether the policy is for a cluster with these labels.

@@ -1,7 +1,6 @@
 package omnicluster
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -38,7 +37,7 @@ func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, taken []plan.Change
 	}
 
 	if rest := len(taken) - maxAnnounced; rest > 0 {
-		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s in Omni", plural(rest, "more change"))
+		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s in Omni", omni.Plural(rest, "more change"))
 	}
 }
 
@@ -99,12 +98,4 @@ func announcementOf(change plan.Change) announcement {
 	}
 
 	return said
-}
-
-func plural(count int, noun string) string {
-	if count == 1 {
-		return "1 " + noun
-	}
-
-	return fmt.Sprintf("%d %ss", count, noun)
 }

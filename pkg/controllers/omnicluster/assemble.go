@@ -61,7 +61,7 @@ func (r *reconciler) assemble(ctx context.Context, s *scope) (*template.Document
 	}
 
 	return documents, loop.Continue(v1alpha1.ReasonAssembledTemplate, "1 control plane, %s, %s",
-		plural(len(documents.Workers), "worker set"), plural(len(documents.Machines), "machine document")), nil
+		omni.Plural(len(documents.Workers), "worker set"), omni.Plural(len(documents.Machines), "machine document")), nil
 }
 
 // olderClaimant returns the name of an older OmniCluster that claims the same cluster in Omni; empty if there is none.

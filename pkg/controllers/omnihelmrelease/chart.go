@@ -62,7 +62,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 	}
 
 	// A chart that an action could not download is as missing as one that was not found.
-	if wait := s.last.ended.Add(chartPause(s.release, s.last)).Sub(now); isChartError(s.last.err) && s.last.source == s.key && wait > 0 {
+	if wait := s.last.ended.Add(validFor(fresh(s.release), s.last.err, s.last.failedInRow)).Sub(now); isChartError(s.last.err) && s.last.source == s.key && wait > 0 {
 		return explainChart(s.last.err, wait), nil
 	}
 
@@ -114,11 +114,6 @@ func (r *reconciler) source(ctx context.Context, release *v1alpha1.OmniHelmRelea
 	}
 
 	return source, nil
-}
-
-// chartPause returns how long a failed download is valid.
-func chartPause(release *v1alpha1.OmniHelmRelease, last job) time.Duration {
-	return keepChart(fresh(release), last.err, last.failedInRow)
 }
 
 func isChartError(err error) bool {
@@ -190,15 +185,4 @@ func chartReason(reason charts.Reason) string {
 	}
 
 	return v1alpha1.ReasonError
-}
-
-// keepChart returns how long an answer of a repository is valid. A failure that needs a person is tried again at the
-// interval.
-func keepChart(fresh time.Duration, err error, failures int) time.Duration {
-	var failure *charts.Error
-	if err == nil || errors.As(err, &failure) && !failure.Reason.Temporary() {
-		return fresh
-	}
-
-	return min(fresh, retryPause(failures))
 }

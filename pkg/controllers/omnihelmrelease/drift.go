@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -118,15 +117,6 @@ func owned(differences []drift.Difference) []drift.Difference {
 // others returns the differences of objects that another release has by now.
 func others(differences []drift.Difference) []drift.Difference {
 	return slices.DeleteFunc(slices.Clone(differences), func(d drift.Difference) bool { return d.Owner == "" })
-}
-
-// keepDrift returns how long a comparison is valid.
-func keepDrift(fresh time.Duration, err error, failures int) time.Duration {
-	if err == nil {
-		return fresh
-	}
-
-	return min(fresh, retryPause(failures))
 }
 
 // notCompared returns the message about objects that could not be compared; empty if there are none.

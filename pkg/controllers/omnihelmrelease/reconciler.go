@@ -3,6 +3,7 @@ package omnihelmrelease
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"strings"
 	"time"
 
@@ -109,8 +110,8 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	inClusters.Tenant = namespaceOf
 	r.runner = newRunner(inClusters, options.Now, r.wake.Fire)
 	r.reading = limiter.New(limiter.Limits[string]{PerKey: 1, Total: readers})
-	r.found = newCache[*charts.Resolved](r, limits, keepChart)
-	r.drift = newCache[[]drift.Difference](r, inClusters, keepDrift)
+	r.found = newCache[*charts.Resolved](r, limits)
+	r.drift = newCache[[]drift.Difference](r, inClusters)
 
 	// An interface that holds a nil pointer would not be nil.
 	if options.Access != nil {
@@ -159,12 +160,12 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 	}
 }
 
-// newCache makes a cache of results; keep returns how long one is valid.
-func newCache[T any](r *reconciler, limits limiter.Limits[string], keep func(fresh time.Duration, err error, failures int) time.Duration) *asynccache.Cache[types.NamespacedName, string, T] {
+// newCache makes a cache of results.
+func newCache[T any](r *reconciler, limits limiter.Limits[string]) *asynccache.Cache[types.NamespacedName, string, T] {
 	return asynccache.New(asynccache.Options[types.NamespacedName, string, T]{
 		Limiter: limiter.New(limits), AnswerTimeout: answerTimeout, QuestionTimeout: questionTimeout, Now: r.options.Now, Wake: r.wake.Fire,
 		Keep: func(question asynccache.Question[string], answer asynccache.Answer[T]) time.Duration {
-			return keep(question.Fresh, answer.Err, answer.Failures)
+			return validFor(question.Fresh, answer.Err, answer.Failures)
 		},
 	})
 }
@@ -186,6 +187,17 @@ func interval(release *v1alpha1.OmniHelmRelease) time.Duration {
 
 // fresh returns how long a result is valid: every run at the interval asks again, and no other run does.
 func fresh(release *v1alpha1.OmniHelmRelease) time.Duration { return interval(release) / 2 }
+
+// validFor returns how long a result is valid that may be an error. A failure of a chart that needs a person is tried
+// again at the interval, others after a pause that grows.
+func validFor(fresh time.Duration, err error, failures int) time.Duration {
+	var failure *charts.Error
+	if err == nil || errors.As(err, &failure) && !failure.Reason.Temporary() {
+		return fresh
+	}
+
+	return min(fresh, retryPause(failures))
+}
 
 // connect connects to the workload cluster.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {

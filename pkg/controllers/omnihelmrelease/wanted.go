@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"k8s.io/utils/ptr"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -16,7 +18,7 @@ func settings(release *v1alpha1.OmniHelmRelease) helm.Settings {
 	return helm.Settings{
 		Timeout: spec.Timeout.OrDefault(v1alpha1.DefaultHelmTimeout.OrDefault(0)), Wait: spec.Wait, WaitForJobs: spec.Wait && spec.WaitForJobs,
 		DisableHooks: spec.DisableHooks, SkipCRDs: spec.SkipCRDs, TakeOwnership: spec.TakeOwnership,
-		CreateNamespace: spec.CreateNamespace, MaxHistory: int(max(0, number(spec.MaxHistory, v1alpha1.DefaultHelmMaxHistory))),
+		CreateNamespace: spec.CreateNamespace, MaxHistory: int(max(0, ptr.Deref(spec.MaxHistory, v1alpha1.DefaultHelmMaxHistory))),
 	}
 }
 
@@ -27,7 +29,7 @@ func settings(release *v1alpha1.OmniHelmRelease) helm.Settings {
 // instead: the cache may be behind.
 func wanted(release *v1alpha1.OmniHelmRelease, last job, archiveDigest, valuesDigest string) helm.Wanted {
 	spec, how := &release.Spec, settings(release)
-	retries := max(0, number(spec.Retries, v1alpha1.DefaultHelmRetries))
+	retries := max(0, ptr.Deref(spec.Retries, v1alpha1.DefaultHelmRetries))
 
 	content := helm.Digest(archiveDigest, valuesDigest, strconv.FormatBool(spec.DisableHooks), strconv.FormatBool(spec.SkipCRDs))
 	attempt := helm.Digest(content, fmt.Sprintf("%+v", how), strconv.FormatBool(spec.RollsBack()), strconv.Itoa(int(retries)),
@@ -46,12 +48,4 @@ func wanted(release *v1alpha1.OmniHelmRelease, last job, archiveDigest, valuesDi
 	}
 
 	return want
-}
-
-func number(value *int32, otherwise int32) int32 {
-	if value == nil {
-		return otherwise
-	}
-
-	return *value
 }

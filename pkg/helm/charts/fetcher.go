@@ -1,6 +1,7 @@
 package charts
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -21,12 +22,12 @@ type Fetcher struct {
 
 // New makes a Fetcher.
 func New(options Options) *Fetcher {
-	defaultTo(&options.MaxIndexBytes, DefaultMaxIndexBytes)
-	defaultTo(&options.MaxArchiveBytes, DefaultMaxArchiveBytes)
-	defaultTo(&options.MaxUnpackedBytes, DefaultMaxUnpackedBytes)
-	defaultTo(&options.CacheBytes, DefaultCacheBytes)
-	defaultTo(&options.Timeout, DefaultTimeout)
-	defaultTo(&options.ParallelDownloads, DefaultParallelDownloads)
+	options.MaxIndexBytes = cmp.Or(options.MaxIndexBytes, DefaultMaxIndexBytes)
+	options.MaxArchiveBytes = cmp.Or(options.MaxArchiveBytes, DefaultMaxArchiveBytes)
+	options.MaxUnpackedBytes = cmp.Or(options.MaxUnpackedBytes, DefaultMaxUnpackedBytes)
+	options.CacheBytes = cmp.Or(options.CacheBytes, DefaultCacheBytes)
+	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
+	options.ParallelDownloads = cmp.Or(options.ParallelDownloads, DefaultParallelDownloads)
 
 	if options.Workers == nil {
 		options.Workers = render.New(render.Options{})

@@ -39,10 +39,3 @@ type Options struct {
 	// Now replaces time.Now.
 	Now func() time.Time
 }
-
-func defaultTo[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
-}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -62,11 +63,11 @@ type Pool struct {
 
 // New makes a pool. No process is started yet.
 func New(options Options) *Pool {
-	defaultTo(&options.Workers, DefaultWorkers)
-	defaultTo(&options.Memory, DefaultMemory)
-	defaultTo(&options.Timeout, DefaultTimeout)
-	defaultTo(&options.Idle, DefaultIdle)
-	defaultTo(&options.Program, "/proc/self/exe")
+	options.Workers = cmp.Or(options.Workers, DefaultWorkers)
+	options.Memory = cmp.Or(options.Memory, DefaultMemory)
+	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
+	options.Idle = cmp.Or(options.Idle, DefaultIdle)
+	options.Program = cmp.Or(options.Program, "/proc/self/exe")
 
 	workers := int64(max(1, options.Workers))
 
@@ -74,13 +75,6 @@ func New(options Options) *Pool {
 		options:   options,
 		limiter:   limiter.New(limiter.Limits[string]{PerKey: max(1, workers-1), Total: workers}),
 		accepting: limiter.New(limiter.Limits[struct{}]{Total: 1}),
-	}
-}
-
-func defaultTo[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }
 

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -83,7 +84,7 @@ func (c Change) Key() string {
 func (c Change) String() string {
 	line := fmt.Sprintf("%s %s %q", c.Action, omni.KindOf(c.Type), c.ID)
 	if c.OldSize != c.NewSize {
-		line += fmt.Sprintf(" (%s -> %s)", orNone(c.OldSize), orNone(c.NewSize))
+		line += fmt.Sprintf(" (%s -> %s)", cmp.Or(c.OldSize, "none"), cmp.Or(c.NewSize, "none"))
 	}
 
 	if c.Part != "" {
@@ -93,12 +94,16 @@ func (c Change) String() string {
 	return line
 }
 
-func orNone(size string) string {
-	if size == "" {
-		return "none"
+// DestructiveFirst compares changes for sorting: the destructive ones come first.
+func DestructiveFirst(a, b Change) int {
+	switch {
+	case a.Destructive == b.Destructive:
+		return 0
+	case a.Destructive:
+		return -1
+	default:
+		return 1
 	}
-
-	return size
 }
 
 // adds reports whether the change gives the cluster machines: a new set, a machine in a set, or more machines of a class.

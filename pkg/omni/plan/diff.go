@@ -77,15 +77,7 @@ func (p *Plan) inOrder(changes []Change) []Change {
 
 	ordered := slices.Clone(changes)
 	slices.SortStableFunc(ordered, func(a, b Change) int {
-		if a.Destructive != b.Destructive {
-			if a.Destructive {
-				return -1
-			}
-
-			return 1
-		}
-
-		return cmp.Compare(rank[diffKey(a)], rank[diffKey(b)])
+		return cmp.Or(DestructiveFirst(a, b), cmp.Compare(rank[diffKey(a)], rank[diffKey(b)]))
 	})
 
 	return ordered

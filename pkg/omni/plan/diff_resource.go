@@ -2,7 +2,6 @@ package plan
 
 import (
 	"encoding/json"
-	"fmt"
 	"reflect"
 	"strings"
 
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
@@ -119,7 +119,7 @@ func sameSpec(a, b resource.Resource) bool {
 // measureSpec returns the size of a spec, in a unit that fits its type, and nothing of its content.
 func measureSpec(item resource.Resource) string {
 	if arguments, ok := item.(*omnires.KernelArgs); ok {
-		return counted(len(arguments.TypedSpec().Value.GetArgs()), "argument")
+		return omni.Plural(len(arguments.TypedSpec().Value.GetArgs()), "argument")
 	}
 
 	text, known := content(item)
@@ -127,15 +127,7 @@ func measureSpec(item resource.Resource) string {
 		return "some"
 	}
 
-	return counted(strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, "line")
-}
-
-func counted(count int, noun string) string {
-	if count == 1 {
-		return "1 " + noun
-	}
-
-	return fmt.Sprintf("%d %ss", count, noun)
+	return omni.Plural(strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, "line")
 }
 
 // content returns the text inside a resource, decompressed.

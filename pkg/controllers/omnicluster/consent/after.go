@@ -131,17 +131,7 @@ func (d Decision) HeldBack() []plan.Change {
 // among the others. A destroy counts when it is requested; its end is not a change of ours.
 func (d Decision) Taken() []plan.Change {
 	taken := d.where(func(item Item) bool { return item.Took })
-
-	slices.SortStableFunc(taken, func(a, b plan.Change) int { return first(a.Destructive) - first(b.Destructive) })
+	slices.SortStableFunc(taken, plan.DestructiveFirst)
 
 	return taken
-}
-
-// first sorts true before false.
-func first(destructive bool) int {
-	if destructive {
-		return 0
-	}
-
-	return 1
 }

@@ -43,7 +43,7 @@ func (d Decision) PlanStatus() *v1alpha1.OmniClusterPlan {
 		Approved: stillThere(changesIn(d.open()), d.Approved), Diff: plan.BoundedDiff(d.facts.Plan.Diff(changesIn(left))),
 	}
 
-	slices.SortStableFunc(left, func(a, b Item) int { return first(a.Change.Destructive) - first(b.Change.Destructive) })
+	slices.SortStableFunc(left, func(a, b Item) int { return plan.DestructiveFirst(a.Change, b.Change) })
 
 	for _, item := range left {
 		count(status, item.Change)
