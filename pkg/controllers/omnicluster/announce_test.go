@@ -7,14 +7,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/tools/events"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // announced are the events of one result.
 func announced(result plan.Result) []string {
 	recorder := events.NewFakeRecorder(1000)
-	(&reconciler{events: recorder}).announce(newCluster(), consent.DecideTeardown(&plan.Plan{}).After(result, nil).Taken(), false)
+	(&reconciler{events: recorder}).announce(newCluster(), result.Taken(), false)
 	close(recorder.Events)
 
 	var got []string
@@ -60,13 +59,13 @@ func TestAnnounce(t *testing.T) {
 // What somebody else changed in Omni is not told like a change of the documents.
 func TestAnnounceCorrections(t *testing.T) {
 	recorder := events.NewFakeRecorder(1000)
-	(&reconciler{events: recorder}).announce(newCluster(), consent.DecideTeardown(&plan.Plan{}).After(plan.Result{
+	(&reconciler{events: recorder}).announce(newCluster(), plan.Result{
 		Applied: []plan.Change{
 			{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "400-demo"},
 			{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"},
 		},
 		Requested: []plan.Change{{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}},
-	}, nil).Taken(), true)
+	}.Taken(), true)
 	close(recorder.Events)
 
 	var got []string

@@ -36,7 +36,7 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 
 	asked := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDeletion(ctx, s) }}
 	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange, Confirm: asked.confirm})
-	r.announce(s.cluster, consent.DecideTeardown(planned).After(result, err).Taken(), false)
+	r.announce(s.cluster, result.Taken(), false)
 
 	if asked.ended {
 		return asked.outcome, asked.err

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
@@ -49,7 +50,7 @@ func TestEachProcessLogsAPlanOnce(t *testing.T) {
 		{&plan.Plan{}, ""}, {long, "machine-0299"}, {long, ""},
 	} {
 		lines = nil
-		r.logPlan(ctx, &scope{cluster: cluster, plan: step.plan, synced: &synced{}})
+		r.logPlan(ctx, &scope{cluster: cluster, plan: step.plan, synced: &synced{Decision: consent.Decide(consent.Facts{Cluster: cluster, Plan: step.plan})}})
 
 		if step.want == "" && len(lines) == 0 {
 			continue

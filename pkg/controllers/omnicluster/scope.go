@@ -56,8 +56,9 @@ type rendered struct {
 // synced is the result of applying a plan.
 type synced struct {
 	consent.Decision
-	refused  []refusal // what Omni refuses of it
-	complete bool      // Omni has what the documents say
+	taken    []plan.Change // what Omni took in this run
+	refused  []refusal     // what Omni refuses of it
+	complete bool          // Omni has what the documents say
 }
 
 // keeping makes a phase of a step that returns a result. It stores the result for later phases and for the status, even
@@ -105,4 +106,4 @@ func claimOf(s *scope) consent.Claim {
 }
 
 // wrote reports whether Omni took a change in this run.
-func (s *scope) wrote() bool { return s.synced != nil && len(s.synced.Taken()) > 0 }
+func (s *scope) wrote() bool { return s.synced != nil && len(s.synced.taken) > 0 }

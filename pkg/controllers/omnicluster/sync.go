@@ -70,11 +70,11 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{
 		Consent: found.MayDestroy, Admit: found.Admits, Confirm: asked.confirm, Known: known.find,
 	})
-	found.Decision = found.After(result, err)
+	found.Decision, found.taken = found.After(result, err), result.Taken()
 	r.announceAdoption(s.cluster, found.Decision)
-	r.announce(s.cluster, found.Taken(), s.hadAll())
+	r.announce(s.cluster, found.taken, s.hadAll())
 
-	secondWriter := r.noteWrites(s, found.Taken())
+	secondWriter := r.noteWrites(s, found.taken)
 
 	found.refused = known.next(result.Refused)
 	r.keepRefusals(s, found.refused)

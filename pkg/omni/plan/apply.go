@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -49,19 +50,14 @@ type Result struct {
 	Requested []Change
 }
 
-// Wrote reports whether the call changed anything in Omni.
-func (r Result) Wrote() bool {
-	if len(r.Requested) > 0 {
-		return true
-	}
+// Taken returns the changes that the call made or began. Destructive ones come first, so that they are not lost among
+// the others. A destroy counts when it is requested; its end is not a change of ours.
+func (r Result) Taken() []Change {
+	taken := slices.DeleteFunc(slices.Clone(r.Applied), func(change Change) bool { return change.Action == ActionDestroy })
+	taken = append(taken, r.Requested...)
+	slices.SortStableFunc(taken, DestructiveFirst)
 
-	for _, change := range r.Applied {
-		if change.Action != ActionDestroy {
-			return true
-		}
-	}
-
-	return false
+	return taken
 }
 
 // applier holds the state of one Apply.

@@ -45,7 +45,7 @@ func TestApplyInOrder(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if diff := cmp.Diff(want, changes(result.Applied)); diff != "" || !result.Wrote() {
+	if diff := cmp.Diff(want, changes(result.Applied)); diff != "" || len(result.Taken()) == 0 {
 		t.Error(diff)
 	}
 
@@ -53,7 +53,7 @@ func TestApplyInOrder(t *testing.T) {
 	noting.Writes = nil
 
 	result, err = Apply(t.Context(), state.WrapCore(noting), mustPlan(t, st, omnitest.FullTemplate, Options{}), ApplyOptions{Consent: EveryChange})
-	if err != nil || len(noting.Writes) > 0 || result.Wrote() {
+	if err != nil || len(noting.Writes) > 0 || len(result.Taken()) > 0 {
 		t.Errorf("second run: %v, %v", noting.Writes, err)
 	}
 }
@@ -86,7 +86,7 @@ func TestApplyGoesOnPastARefusedSet(t *testing.T) {
 		t.Error(diff)
 	}
 
-	if len(result.Refused) != 1 || result.Refused[0] != refused || !result.Wrote() {
+	if len(result.Refused) != 1 || result.Refused[0] != refused || len(result.Taken()) == 0 {
 		t.Errorf("result %+v", result)
 	}
 
@@ -213,7 +213,7 @@ func TestApplyDestroysWithoutWaiting(t *testing.T) {
 	}
 
 	result, err = Apply(t.Context(), st, plan, ApplyOptions{})
-	if err != nil || len(result.Pending) != 1 || len(result.Requested) != 0 || result.Wrote() {
+	if err != nil || len(result.Pending) != 1 || len(result.Requested) != 0 || len(result.Taken()) > 0 {
 		t.Errorf("result %+v, %v", result, err)
 	}
 

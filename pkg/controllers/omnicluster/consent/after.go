@@ -126,12 +126,3 @@ func (d Decision) HeldBack() []plan.Change {
 		return item.State == Planned || item.Hold == HoldApproval || item.Hold == HoldSettling || item.Hold == HoldAnother
 	})
 }
-
-// Taken returns the changes that this run made or began. Destructive destroys come first, so that they are not lost
-// among the others. A destroy counts when it is requested; its end is not a change of ours.
-func (d Decision) Taken() []plan.Change {
-	taken := d.where(func(item Item) bool { return item.Took })
-	slices.SortStableFunc(taken, plan.DestructiveFirst)
-
-	return taken
-}

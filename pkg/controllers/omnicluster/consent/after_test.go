@@ -53,10 +53,11 @@ func TestAfter(t *testing.T) {
 	}
 
 	refusal, failure := &plan.ChangeError{Change: refused}, &plan.ChangeError{Change: failed}
-	d = d.After(plan.Result{
+	result := plan.Result{
 		Applied: []plan.Change{made}, Pending: []plan.Change{going, begun}, Requested: []plan.Change{going}, Held: []plan.Change{theirs, another},
 		Refused: []*plan.ChangeError{refusal}, Skipped: []plan.Change{late},
-	}, failure)
+	}
+	d = d.After(result, failure)
 
 	if diff := cmp.Diff([]string{
 		"made: done ()", "another: held (another change that is held)", "late: held (another change that was refused, failed, or is not over)",
@@ -75,7 +76,7 @@ func TestAfter(t *testing.T) {
 		"untried":   {d.Untried(), []string{"late"}},
 		"leaving":   {d.Leaving(), []string{"going", "begun", "late"}},
 		"held back": {d.HeldBack(), []string{"another", "forgotten", "theirs"}},
-		"taken":     {d.Taken(), []string{"going", "made"}},
+		"taken":     {result.Taken(), []string{"going", "made"}},
 	} {
 		if diff := cmp.Diff(test.want, ids(test.got)); diff != "" {
 			t.Errorf("%s: %s", name, diff)
@@ -97,7 +98,7 @@ func TestAfterCountsTheSaferWord(t *testing.T) {
 		"pending": {Applied: []plan.Change{one}, Pending: []plan.Change{one}},
 		"refused": {Applied: []plan.Change{one}, Refused: []*plan.ChangeError{{Change: one}}},
 	} {
-		if d := DecideTeardown(planned(one)).After(result, nil); len(d.Left()) != 1 || len(d.Done()) != 0 {
+		if d := Decide(Facts{Cluster: newCluster(), Plan: planned(one)}).After(result, nil); len(d.Left()) != 1 || len(d.Done()) != 0 {
 			t.Errorf("%s: %v", name, states(d))
 		}
 	}

@@ -27,10 +27,6 @@ func hashToApprove(hash, used string) string {
 
 // UsedApproval returns, for the status, the value of spec.approvedPlan whose changes were begun last.
 func (d Decision) UsedApproval() string {
-	if d.facts.Cluster == nil {
-		return ""
-	}
-
 	spec, status := d.facts.Cluster.Spec, d.facts.Cluster.Status
 	keys := approvalKeys(d.Approved)
 

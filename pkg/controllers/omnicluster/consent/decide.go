@@ -78,12 +78,6 @@ func Decide(f Facts) Decision {
 	return d.judged().withGate()
 }
 
-// DecideTeardown returns the decision for the plan that destroys a cluster. The user asked for it as a whole, so every
-// change of it may be made.
-func DecideTeardown(planned *plan.Plan) Decision {
-	return Decision{facts: Facts{Plan: planned}, Items: itemsOf(planned, Record{}, v1alpha1.ChangePolicyApply, "")}
-}
-
 // unasked returns, for messages, why no document is enough for a destructive change; empty if that depends on the change.
 func (f Facts) unasked() string {
 	switch {

@@ -168,7 +168,7 @@ func (d Decision) ofTurn(items []Item) []Item {
 // anyway.
 func (d Decision) withGate() Decision {
 	gate := d.facts.Gate
-	if d.facts.Cluster == nil || !gate.Holds() && d.facts.Cluster.Status.Rollout == nil {
+	if !gate.Holds() && d.facts.Cluster.Status.Rollout == nil {
 		return d
 	}
 
@@ -209,7 +209,7 @@ func IsOverridden(cluster *v1alpha1.OmniCluster, recorded *v1alpha1.RolloutOverr
 
 // before returns what the status has about the cluster's turn.
 func (d Decision) before() v1alpha1.OmniClusterRollout {
-	if d.facts.Cluster == nil || d.facts.Cluster.Status.Rollout == nil {
+	if d.facts.Cluster.Status.Rollout == nil {
 		return v1alpha1.OmniClusterRollout{}
 	}
 

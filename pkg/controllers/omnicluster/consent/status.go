@@ -30,7 +30,7 @@ func (d Decision) open() []Item { return slices.DeleteFunc(d.left(), Item.hasBeg
 // asksForApproval reports whether a change waits for spec.approvedPlan. Under the policy Observe no change does, nor one
 // that no approval lets go in a namespace that is being deleted.
 func (d Decision) asksForApproval(item Item) bool {
-	observes := d.facts.Cluster != nil && d.facts.Cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve
+	observes := d.facts.Cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve
 
 	return item.Needs == NeedsApproval && !d.allApproved && !observes && item.Hold != HoldNamespace
 }

@@ -42,7 +42,7 @@ func TestHashToApprove(t *testing.T) {
 // leaving is a decision that was carried out up to what is left. Of that some was
 // requested, and some needs an approval that it does not have.
 func leaving(left, requested, needApproval []plan.Change) Decision {
-	d := Decision{facts: Facts{Plan: planned(left...)}}
+	d := Decision{facts: Facts{Cluster: newCluster(), Plan: planned(left...)}}
 
 	for _, change := range left {
 		item := Item{Change: change, State: Held, Hold: HoldUntried, Took: containsChange(requested, change)}

@@ -112,11 +112,11 @@ func (tt *turns) apply(d Decision) Decision {
 		tt.t.Fatal(err)
 	}
 
-	if d = d.After(result, err); len(d.Taken()) > 0 {
+	if len(result.Taken()) > 0 {
 		tt.cluster.Status.LastSyncTime = &metav1.Time{Time: tt.now}
 	}
 
-	return d
+	return d.After(result, err)
 }
 
 // ticket gives the cluster a ticket for what it asks for.
