@@ -20,7 +20,7 @@ type planBuilder struct {
 	options   Options
 	nodes     map[string][]string // machines of each existing set
 	live      []SetState          // existing sets with the machines that users put there
-	wanted    map[string]int      // machines that the template lists for each set
+	wanted    []SetState          // sets of the template
 	described map[string]bool     // machines with a Machine document
 	leased    map[omni.ResourceKey]bool
 	keeping   []resource.Resource // full manifest groups that the template wants
@@ -123,7 +123,7 @@ func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
 	s.new = item
 
 	if set, ok := item.(*omnires.MachineSet); ok {
-		s.change.NewSize = omni.SizeOf(set, b.wanted[set.Metadata().ID()]).String()
+		s.change.NewSize = omni.SizeOf(set, len(machinesOf(b.wanted, set.Metadata().ID()))).String()
 	}
 
 	if b.leased[omni.KeyOf(item)] {
@@ -200,7 +200,7 @@ func (b planBuilder) judgeUpdate(s *step) {
 	}
 
 	from := omni.SizeOf(old, len(b.nodes[s.change.ID]))
-	to := omni.SizeOf(updated, b.wanted[s.change.ID])
+	to := omni.SizeOf(updated, len(machinesOf(b.wanted, s.change.ID)))
 
 	s.change.OldSize, s.change.NewSize = from.String(), to.String()
 	s.change.Reason = omni.Shrinks(from, to)

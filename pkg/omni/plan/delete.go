@@ -47,12 +47,12 @@ func Delete(ctx context.Context, st state.State, cluster string, options DeleteO
 		result.Destroy = append(phases, result.Destroy...)
 	}
 
-	nodes, err := nodesBySet(ctx, st, cluster)
+	nodes, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	plan := planBuilder{cluster: cluster, nodes: nodes}.build(ctx, result, seen)
+	plan := planBuilder{cluster: cluster, nodes: nodesBySet(nodes)}.build(ctx, result, seen)
 	plan.deletion = true
 
 	if plan.uuid, err = omni.ReadUUID(ctx, st, cluster); err != nil {

@@ -170,12 +170,12 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 		return nil, fmt.Errorf("compare the template with Omni: %w", err)
 	}
 
-	nodes, err := nodesBySet(ctx, st, cluster)
+	nodes, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	live, err := liveSets(ctx, st, cluster)
+	sets, err := omni.ListOf(ctx, st, omnires.MachineSetType, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -186,8 +186,8 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	}
 
 	builder := planBuilder{
-		cluster: cluster, options: options, nodes: nodes, live: live, described: wanted.described, leased: leased, wanted: wantedNodes(expected),
-		keeping: fullGroups(expected),
+		cluster: cluster, options: options, nodes: nodesBySet(nodes), live: liveSets(sets, nodes), wanted: wantedSets(expected),
+		described: wanted.described, leased: leased, keeping: fullGroups(expected),
 	}
 
 	plan := builder.build(ctx, result, seen)
@@ -195,39 +195,8 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 		return nil, err
 	}
 
-	plan.Wanted, plan.Live = wantedSets(expected), live
+	plan.Wanted, plan.Live = builder.wanted, builder.live
 	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
 
 	return plan, nil
-}
-
-// nodesBySet lists the machines of each MachineSet of a cluster.
-func nodesBySet(ctx context.Context, st state.State, cluster string) (map[string][]string, error) {
-	items, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
-	if err != nil {
-		return nil, err
-	}
-
-	nodes := map[string][]string{}
-
-	for _, item := range items {
-		set, _ := item.Metadata().Labels().Get(omnires.LabelMachineSet)
-		nodes[set] = append(nodes[set], item.Metadata().ID())
-	}
-
-	return nodes, nil
-}
-
-// wantedNodes counts the machines that a template lists for each set.
-func wantedNodes(expected []resource.Resource) map[string]int {
-	wanted := map[string]int{}
-
-	for _, item := range expected {
-		if item.Metadata().Type() == omnires.MachineSetNodeType {
-			set, _ := item.Metadata().Labels().Get(omnires.LabelMachineSet)
-			wanted[set]++
-		}
-	}
-
-	return wanted
 }

@@ -2,14 +2,12 @@ package plan
 
 import (
 	"cmp"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
-	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -36,74 +34,44 @@ type SetState struct {
 
 // wantedSets returns the machine sets of a translated template.
 func wantedSets(expected []resource.Resource) []SetState {
-	var sets []*omnires.MachineSet
+	return setStates(expected, nodesBySet(expected))
+}
 
+// liveSets returns the machine sets that a cluster has, from its MachineSets and MachineSetNodes.
+func liveSets(sets, nodes []resource.Resource) []SetState {
+	requested := slices.DeleteFunc(slices.Clone(nodes), func(node resource.Resource) bool {
+		_, allocated := node.Metadata().Labels().Get(omnires.LabelManagedByMachineSetNodeController)
+
+		return allocated || node.Metadata().Owner() != ""
+	})
+
+	return setStates(sets, nodesBySet(requested))
+}
+
+// nodesBySet returns the machines of each set: the MachineSetNodes among resources.
+func nodesBySet(items []resource.Resource) map[string][]string {
 	nodes := map[string][]string{}
 
-	for _, item := range expected {
-		switch typed := item.(type) {
-		case *omnires.MachineSet:
-			sets = append(sets, typed)
-		case *omnires.MachineSetNode:
-			set, _ := typed.Metadata().Labels().Get(omnires.LabelMachineSet)
-			nodes[set] = append(nodes[set], typed.Metadata().ID())
+	for _, item := range items {
+		if item.Metadata().Type() == omnires.MachineSetNodeType {
+			set, _ := item.Metadata().Labels().Get(omnires.LabelMachineSet)
+			nodes[set] = append(nodes[set], item.Metadata().ID())
 		}
 	}
 
-	return setStates(sets, nodes)
+	return nodes
 }
 
-// liveSets returns the machine sets that a cluster has.
-func liveSets(ctx context.Context, st state.State, cluster string) ([]SetState, error) {
-	items, err := omni.ListOf(ctx, st, omnires.MachineSetType, cluster)
-	if err != nil {
-		return nil, err
-	}
+// setStates returns the MachineSets among resources, sorted, with their machines.
+func setStates(items []resource.Resource, nodes map[string][]string) []SetState {
+	states := []SetState{}
 
-	members, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
-	if err != nil {
-		return nil, err
-	}
-
-	nodes := map[string][]string{}
-
-	for _, member := range members {
-		if _, allocated := member.Metadata().Labels().Get(omnires.LabelManagedByMachineSetNodeController); allocated || member.Metadata().Owner() != "" {
+	for _, item := range items {
+		set, ok := item.(*omnires.MachineSet)
+		if !ok {
 			continue
 		}
 
-		set, _ := member.Metadata().Labels().Get(omnires.LabelMachineSet)
-		nodes[set] = append(nodes[set], member.Metadata().ID())
-	}
-
-	var sets []*omnires.MachineSet
-
-	for _, item := range items {
-		if set, ok := item.(*omnires.MachineSet); ok {
-			sets = append(sets, set)
-		}
-	}
-
-	return setStates(sets, nodes), nil
-}
-
-// membersOf returns a short digest of the machines that users put into a set; empty if there are none.
-func membersOf(sets []SetState, id string) string {
-	for _, set := range sets {
-		if set.ID == id && len(set.Machines) > 0 {
-			sum := sha256.Sum256([]byte(strings.Join(set.Machines, "\n")))
-
-			return hex.EncodeToString(sum[:16])
-		}
-	}
-
-	return ""
-}
-
-func setStates(sets []*omnires.MachineSet, nodes map[string][]string) []SetState {
-	states := make([]SetState, 0, len(sets))
-
-	for _, set := range sets {
 		found := SetState{ID: set.Metadata().ID(), Machines: slices.Sorted(slices.Values(nodes[set.Metadata().ID()]))}
 		if size := omni.SizeOf(set, 0); size.Class != "" {
 			found.Size = size.String()
@@ -115,4 +83,27 @@ func setStates(sets []*omnires.MachineSet, nodes map[string][]string) []SetState
 	slices.SortFunc(states, func(a, b SetState) int { return cmp.Compare(a.ID, b.ID) })
 
 	return states
+}
+
+// machinesOf returns the machines of a set.
+func machinesOf(sets []SetState, id string) []string {
+	for _, set := range sets {
+		if set.ID == id {
+			return set.Machines
+		}
+	}
+
+	return nil
+}
+
+// membersOf returns a short digest of the machines that users put into a set; empty if there are none.
+func membersOf(sets []SetState, id string) string {
+	machines := machinesOf(sets, id)
+	if len(machines) == 0 {
+		return ""
+	}
+
+	sum := sha256.Sum256([]byte(strings.Join(machines, "\n")))
+
+	return hex.EncodeToString(sum[:16])
 }

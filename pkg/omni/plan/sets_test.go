@@ -46,18 +46,14 @@ func TestPlanTellsTheSets(t *testing.T) {
 
 // TestLiveSetsLeaveAllocatedMachinesOut: a machine that Omni took from a class was not requested by its ID.
 func TestLiveSetsLeaveAllocatedMachinesOut(t *testing.T) {
-	st := omnitest.NewFakeOmni()
-	mustSync(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument+omnitest.ClassDocument("cpu", "1"))
+	st, template := omnitest.NewFakeOmni(), omnitest.ClusterDocument+omnitest.ControlPlaneDocument+omnitest.ClassDocument("cpu", "1")
+	mustSync(t, st, template)
 
 	node := omnitest.Labelled(omnires.NewMachineSetNode(omnitest.Machine2, omnitest.SetNamed("demo", "workers")), "demo")
 	node.Metadata().Labels().Set(omnires.LabelManagedByMachineSetNodeController, "")
 	omnitest.MustCreate(t, st, node)
 
-	got, err := liveSets(t.Context(), st, "demo")
-	if err != nil {
-		t.Fatal(err)
-	}
-
+	got := mustPlan(t, st, template, Options{}).Live
 	want := []SetState{{ID: "demo-control-planes", Machines: []string{omnitest.Machine1}}, {ID: "demo-workers", Size: "cpu/1"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
