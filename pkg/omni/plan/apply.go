@@ -141,7 +141,7 @@ func (a *applier) passOver(s step, held bool) bool {
 
 // try makes a step, and records what came of it. An error stops the Apply; a refusal is none.
 func (a *applier) try(ctx context.Context, s step) error {
-	done, err := a.tryUnlessKnown(ctx, s)
+	done, err := a.make(ctx, s)
 
 	if refusal := refusalOf(err); refusal != nil {
 		a.refused.refused(s)
@@ -165,17 +165,6 @@ func (a *applier) try(ctx context.Context, s step) error {
 	}
 
 	return nil
-}
-
-// tryUnlessKnown makes a step, unless Omni has recently refused it.
-func (a *applier) tryUnlessKnown(ctx context.Context, s step) (done bool, err error) {
-	if a.options.Known != nil {
-		if refusal := a.options.Known(s.change); refusal != nil {
-			return false, refusal
-		}
-	}
-
-	return a.make(ctx, s)
 }
 
 // record reports a write that Omni accepted.

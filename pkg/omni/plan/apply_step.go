@@ -11,8 +11,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// make tries one step; done is false for a destroy that Omni has not finished.
+// make tries one step, unless Omni has recently refused it; done is false for a destroy that Omni has not finished.
 func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
+	if a.options.Known != nil {
+		if refusal := a.options.Known(s.change); refusal != nil {
+			return false, refusal
+		}
+	}
+
 	if err = ctx.Err(); err != nil {
 		return false, fmt.Errorf("apply to Omni: %w", err)
 	}
@@ -22,6 +28,7 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 	}
 
 	a.look.acted = true
+	begun, done := false, true
 
 	switch s.change.Action {
 	case ActionCreate:
@@ -29,16 +36,24 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 	case ActionUpdate:
 		err = a.update(ctx, s)
 	case ActionDestroy:
-		return a.destroy(ctx, s)
+		begun, done, err = a.tearDown(ctx, s)
 	}
 
 	if err != nil {
 		return false, &ChangeError{Change: s.change, Class: omni.Classify(err), cause: err}
 	}
 
-	a.result.Applied = append(a.result.Applied, s.changes()...)
+	if begun {
+		a.result.Requested = append(a.result.Requested, s.change)
+	}
 
-	return true, nil
+	if done {
+		a.result.Applied = append(a.result.Applied, s.changes()...)
+	} else {
+		a.result.Pending = append(a.result.Pending, s.change)
+	}
+
+	return done, nil
 }
 
 // create works on a copy: the client writes Omni's answer into it, and a plan may be applied again.
@@ -82,27 +97,8 @@ func (a *applier) update(ctx context.Context, s step) error {
 	return nil
 }
 
-// destroy advances a teardown as far as possible without waiting.
-func (a *applier) destroy(ctx context.Context, s step) (bool, error) {
-	begun, done, err := a.tearDown(ctx, s)
-	if err != nil {
-		return false, &ChangeError{Change: s.change, Class: omni.Classify(err), cause: err}
-	}
-
-	if begun {
-		a.result.Requested = append(a.result.Requested, s.change)
-	}
-
-	if done {
-		a.result.Applied = append(a.result.Applied, s.change)
-	} else {
-		a.result.Pending = append(a.result.Pending, s.change)
-	}
-
-	return done, nil
-}
-
-// tearDown reports whether this call began the teardown, and whether the resource is gone.
+// tearDown advances a teardown as far as possible without waiting. It reports whether this call began it, and whether the
+// resource is gone.
 func (a *applier) tearDown(ctx context.Context, s step) (begun, gone bool, err error) {
 	if s.change.Type == siderolink.LinkType {
 		if s, err = a.readLink(ctx, s); err != nil {
