@@ -10,7 +10,8 @@
 //
 //   - who asks: the front proxy (requestheader), nobody (anonymous), what they may do (authorizewithoutname);
 //   - what happens to a request: admission and parameters of policies (admission, parameters), audit, the
-//     wire format (serializer);
+//     wire format (serializer), the end of an answer that its client does not read (answerdeadline);
+//   - where the objects are stored, if not in an etcd outside (embeddedstorage);
 //   - what clients ask about the kinds: the scheme and its description (scheme, openapi);
 //   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
 //     (storagespace);
