@@ -59,7 +59,7 @@ func Convert(old *unstructured.Unstructured) *Converted {
 
 	of, known := kindNamed(c.Kind)
 	if !known {
-		c.refuse("kind", "this operator has no such kind: save what you need of it, and delete the object")
+		c.refuse("kind", otherKind(c.Kind, c.Name))
 
 		return c
 	}

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/metadata"
 	metadatafake "k8s.io/client-go/metadata/fake"
 	"sigs.k8s.io/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // noSecrets is a management cluster without Secrets.
@@ -33,6 +35,7 @@ func fakeHub(objects ...*unstructured.Unstructured) *fake.FakeDynamicClient {
 		podsResource: "PodList", namespacesResource: "NamespaceList", deploymentsResource: "DeploymentList",
 		definitionsResource: "CustomResourceDefinitionList", apiServicesResource: "APIServiceList",
 		validatingResource: "ValidatingWebhookConfigurationList", mutatingResource: "MutatingWebhookConfigurationList",
+		v1alpha1.SchemeGroupVersion.WithResource("omniclusteraddons"): "OmniClusterAddonList",
 	}
 	for _, k := range kinds() {
 		lists[k.resource()] = k.Name + "List"
