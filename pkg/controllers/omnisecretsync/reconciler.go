@@ -50,6 +50,7 @@ type scope struct {
 	want   content
 	source types.UID // of the Secret that is copied
 	opened *clusteraccess.Opened
+	held   map[string][]byte // by the target when it was read
 
 	aboutToWrite  bool // the status has to name the target first
 	oldestRemoved bool // nothing is at the oldest pending location any more

@@ -92,6 +92,8 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 		live = nil
 	} else if err != nil {
 		return loop.Outcome{}, fmt.Errorf("read Secret %s: %w", wanted, err)
+	} else {
+		s.held = live.Data
 	}
 
 	todo, why := target{
@@ -250,7 +252,8 @@ func (r *reconciler) wrote(s *scope, what string, where location, why string) {
 // explain converts an error of the workload cluster into the outcome for the user.
 func explain(s *scope, err error) loop.Outcome {
 	cluster := s.opened.Cluster
-	message := cluster.Message(err, s.want.secrets())
+	// Who refuses that a Secret is changed or deleted may quote it as it was.
+	message := cluster.Message(err, s.want.secrets(), content{data: s.held}.secrets())
 
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):

@@ -228,6 +228,58 @@ func TestARefusedDeletionShowsNoValue(t *testing.T) {
 	}
 }
 
+// What refuses that a Secret is written over, or deleted to be made again, quotes what it held before and what it would hold.
+func TestARefusedWriteShowsNoFormerValue(t *testing.T) {
+	for name, test := range map[string]struct {
+		method string // which is refused
+		change func(s *scope, live *corev1.Secret)
+	}{
+		"rotated":      {http.MethodPut, func(*scope, *corev1.Secret) {}},
+		"another type": {http.MethodDelete, func(_ *scope, live *corev1.Secret) { live.Type = corev1.SecretTypeBasicAuth }},
+		"adopted":      {http.MethodPut, func(s *scope, live *corev1.Secret) { s.sync.Spec.Adopt, live.Labels = true, nil }},
+		"adopted, of another type": {http.MethodDelete, func(s *scope, live *corev1.Secret) {
+			s.sync.Spec.Adopt, live.Labels, live.Type = true, nil, corev1.SecretTypeBasicAuth
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			live, refused := written(t), ""
+			live.APIVersion, live.Kind = "v1", "Secret"
+			live.Data = map[string][]byte{"password": []byte("former-value"), "token": []byte("t0ken-of-before")}
+
+			cluster := clusterAt(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", runtime.ContentTypeJSON)
+
+				switch r.Method {
+				case http.MethodGet:
+					_ = json.NewEncoder(w).Encode(live) // the client sees a short answer
+				case http.MethodPost: // the dry run before a Secret is made again
+					w.WriteHeader(http.StatusConflict)
+					fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`)
+				default:
+					refused = r.Method
+
+					w.WriteHeader(http.StatusUnprocessableEntity)
+					fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Invalid","code":422,`+
+						`"message":"denied: nobody changes t0ken-of-before and former-value (Zm9ybWVyLXZhbHVl), to mer-value-42"}`)
+				}
+			})
+
+			s := scopeOf(t, cluster)
+			s.want.data = map[string][]byte{"password": []byte("mer-value-42")} // they have a part in common
+			test.change(s, live)
+
+			outcome, err := newReconciler(nil, nil, events.NewFakeRecorder(10), Options{HubID: thisHub}).write(t.Context(), s)
+			if err != nil || outcome.Reason() != v1alpha1.ReasonRefused || refused != test.method {
+				t.Fatalf("%s was refused: %+v, %v", refused, outcome, err)
+			}
+
+			if text := outcome.Message(); !strings.HasSuffix(text, "denied: nobody changes [removed] and [removed] ([removed]), to [removed]") {
+				t.Error(text)
+			}
+		})
+	}
+}
+
 // Nothing is said to be left behind where nothing was written.
 func TestLeft(t *testing.T) {
 	for _, test := range []struct {
