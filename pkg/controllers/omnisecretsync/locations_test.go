@@ -273,6 +273,38 @@ func TestPendingLocationOfSomebodyElse(t *testing.T) {
 	if got := m.store.names(); got != "apps/theirs" {
 		t.Errorf("the cluster has %q", got)
 	}
+
+	if told := m.all(); strings.Contains(told, "LeftBehind") {
+		t.Errorf("events:\n%s", told)
+	}
+}
+
+// A former copy without this object's mark stays, and is told of once: the status forgets it.
+func TestFormerCopyWithoutTheMark(t *testing.T) {
+	for name, labels := range map[string]map[string]string{"labels removed": nil, "taken over": {labelOwnerUID: "another"}} {
+		t.Run(name, func(t *testing.T) {
+			m := newMover(t)
+			m.to("apps", "a")
+			m.settle()
+			m.store.secrets["apps/a"].Labels = labels
+			m.all()
+
+			m.to("apps", "b")
+
+			for range 3 {
+				m.settle()
+			}
+
+			if got := m.store.names(); got != "apps/a apps/b" {
+				t.Errorf("the cluster has %q", got)
+			}
+
+			if told := m.all(); strings.Count(told, "LeftBehind") != 1 ||
+				!strings.Contains(told, "Warning LeftBehind Secret apps/a stays in the workload cluster") || !strings.Contains(told, "does not carry this object's mark") {
+				t.Errorf("events:\n%s", told)
+			}
+		})
+	}
 }
 
 // A replacement that the cluster refuses does not cost the copy that is there.

@@ -56,14 +56,20 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 }
 
 // removeFormer removes the Secret at a location that is no longer the target. A location that this object may not read
-// cannot block the target for ever: if no write there was ever confirmed, an event reports it instead.
+// cannot block the target for ever: if no write there was ever confirmed, an event reports it instead. One that was
+// confirmed is reported if it stays, because the status forgets it.
 func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location) error {
-	_, err := r.remove(ctx, s, s.opened.Cluster, former)
-	if err == nil || !apierrors.IsForbidden(err) || confirmed(s.sync, former) {
+	written := confirmed(s.sync, former)
+	kept, err := r.remove(ctx, s, s.opened.Cluster, former)
+
+	switch {
+	case err == nil && kept != "" && written:
+		r.announceLeft(s, former, kept)
+	case err != nil && apierrors.IsForbidden(err) && !written:
+		r.announceLeft(s, former, s.opened.Cluster.Message(err))
+	default:
 		return err
 	}
-
-	r.announceLeft(s, former, s.opened.Cluster.Message(err))
 
 	return nil
 }
