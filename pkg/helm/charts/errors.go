@@ -22,7 +22,7 @@ const (
 	NotFound Reason = "NotFound"
 	// Unauthorized: the repository does not accept the credentials, or wants some.
 	Unauthorized Reason = "Unauthorized"
-	// TooLarge: an index or a chart exceeds its limit, packed or unpacked.
+	// TooLarge: an index or a chart exceeds its limit, packed or unpacked, or there are too many versions for a range.
 	TooLarge Reason = "TooLarge"
 	// DigestMismatch: what was downloaded is not what was asked for.
 	DigestMismatch Reason = "DigestMismatch"

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // Fetcher finds and downloads charts. It is safe for concurrent use.
@@ -16,6 +17,7 @@ type Fetcher struct {
 	cache     *cache
 	signed    *cache // what was found to be signed; apart, so that charts do not push it out
 	downloads *downloads
+	choosing  *limiter.Limiter[string] // versions of charts, by tenant
 	flights   singleflight.Group
 	now       func() time.Time
 }
@@ -39,7 +41,8 @@ func New(options Options) *Fetcher {
 
 	return &Fetcher{
 		options: options, cache: newCache(options.CacheBytes),
-		signed: newCache(signedBytes), downloads: newDownloads(options.ParallelDownloads), now: options.Now,
+		signed: newCache(signedBytes), downloads: newDownloads(options.ParallelDownloads),
+		choosing: limiter.New(limiter.Limits[string]{PerKey: 1}), now: options.Now,
 	}
 }
 

@@ -48,6 +48,6 @@ func FuzzChoose(f *testing.F) {
 			return
 		}
 
-		foreigntest.WantAllocated(t, 64<<20, func() { _, _ = choose([]string{version, "1.0.0"}, wanted) })
+		foreigntest.WantAllocated(t, 64<<20, func() { _, _ = chooseFrom(t.Context(), []string{version, "1.0.0"}, wanted) })
 	})
 }

@@ -52,7 +52,7 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Sourc
 	case isExact(source.Version):
 		reference, version = tagOf(source.Version), source.Version
 	default:
-		if version, err = s.newestTag(ctx, base, source); err != nil {
+		if version, err = s.newestTag(ctx, base, source, f.newChoice(source)); err != nil {
 			return nil, err
 		}
 
@@ -68,7 +68,7 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Sourc
 		version = found.version
 	}
 
-	if err := checkPin(source, found); err != nil {
+	if err := f.checkPin(ctx, source, found); err != nil {
 		return nil, err
 	}
 

@@ -3,6 +3,7 @@ package charts
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -16,12 +17,12 @@ type artifact struct {
 }
 
 // checkPin checks that a pinned manifest is of the wanted version.
-func checkPin(source *Source, found *artifact) error {
+func (f *Fetcher) checkPin(ctx context.Context, source *Source, found *artifact) error {
 	if source.Digest == "" || source.Version == "" || found.version == "" {
 		return nil
 	}
 
-	if at, err := choose([]string{found.version}, source.Version); err != nil {
+	if at, err := choose(ctx, f.newChoice(source), slices.All([]string{found.version})); err != nil {
 		return err
 	} else if at < 0 {
 		return fail(DigestMismatch, "%s with digest %s is version %s, but chart.version wants %s", source.Chart, source.Digest, found.version, source.Version)

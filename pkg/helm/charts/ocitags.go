@@ -13,30 +13,27 @@ const maxTagPages = 50
 
 // chosenTag is the best version on the pages of tags that were read. Only it is kept: the last page may be slow.
 type chosenTag struct {
-	wanted string
-	best   string // empty if there is none yet
-	count  int    // of all tags so far
-	// err is that wanted is neither a range nor a tag that was seen.
-	err error
+	*choice
+
+	best  string // empty if there is none yet
+	count int    // of all tags so far
 }
 
 // add chooses among the best so far and those of another page: the one that would be chosen from all of them.
-func (c *chosenTag) add(versions []string) {
+func (c *chosenTag) add(ctx context.Context, versions []string) error {
 	c.count += len(versions)
 
-	if c.best != "" {
-		versions = slices.Insert(versions, 0, c.best)
-	}
-
-	at, err := choose(versions, c.wanted)
-	if c.err = err; err == nil && at >= 0 {
+	at, err := c.among(ctx, slices.All(versions))
+	if err == nil && at >= 0 {
 		c.best = versions[at]
 	}
+
+	return err
 }
 
 // newestTag reads the pages of a list of tags and chooses the wanted version.
-func (s *sourceClient) newestTag(ctx context.Context, base string, source *Source) (string, error) {
-	location, chosen := base+"/tags/list", &chosenTag{wanted: source.Version}
+func (s *sourceClient) newestTag(ctx context.Context, base string, source *Source, wanted *choice) (string, error) {
+	location, chosen := base+"/tags/list", &chosenTag{choice: wanted}
 
 	for range maxTagPages {
 		response, err := s.registry(ctx, http.MethodGet, location, nil) //nolint:bodyclose // readTags closes it
@@ -57,8 +54,8 @@ func (s *sourceClient) newestTag(ctx context.Context, base string, source *Sourc
 		}
 	}
 
-	if chosen.err != nil {
-		return "", chosen.err
+	if err := chosen.failure(); err != nil {
+		return "", err
 	}
 
 	if chosen.best == "" {
@@ -83,11 +80,11 @@ func readTags(ctx context.Context, s *sourceClient, response *http.Response, cho
 	defer done()
 
 	versions, err := parseTags(ctx, data, shown(response.Request.URL))
-	if err == nil {
-		chosen.add(versions)
+	if err != nil {
+		return err
 	}
 
-	return err
+	return chosen.add(ctx, versions)
 }
 
 // parseTags reads a page of tags, as versions. What is too long for a tag is left out.

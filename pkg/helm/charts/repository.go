@@ -2,6 +2,7 @@ package charts
 
 import (
 	"context"
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -50,20 +51,25 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *sourceClient, source
 // lookup finds the entry of the wanted version. A version that an index from a
 // moment ago does not have may have been published since.
 func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (*render.Entry, error) {
+	var (
+		read    *render.Index
+		entries []render.Entry
+	)
+
 	for _, newest := range []bool{false, true} {
 		index, err := f.index(ctx, s, source, newest)
 		if err != nil {
 			return nil, err
 		}
 
-		entries := index.Charts[source.Chart]
-		versions := make([]string, 0, len(entries))
-
-		for _, entry := range entries {
-			versions = append(versions, entry.Version)
+		// The repository said that it did not change.
+		if index.Index == read {
+			break
 		}
 
-		at, err := choose(versions, source.Version)
+		read, entries = index.Index, index.Charts[source.Chart]
+
+		at, err := choose(ctx, f.newChoice(source), versionsOf(entries))
 		if err != nil {
 			return nil, err
 		}
@@ -71,13 +77,24 @@ func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (
 		if at >= 0 {
 			return &entries[at], nil
 		}
+	}
 
-		if newest && len(entries) == 0 {
-			return nil, fail(NotFound, "repository %s has no chart %s", source.Repository, source.Chart)
-		}
+	if len(entries) == 0 {
+		return nil, fail(NotFound, "repository %s has no chart %s", source.Repository, source.Chart)
 	}
 
 	return nil, fail(NotFound, "repository %s has no %s of chart %s", source.Repository, describe(source.Version), source.Chart)
+}
+
+// versionsOf are the versions of entries.
+func versionsOf(entries []render.Entry) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		for i := range entries {
+			if !yield(i, entries[i].Version) {
+				return
+			}
+		}
+	}
 }
 
 // archiveURL resolves the first URL of an entry against the repository's.
