@@ -40,9 +40,10 @@ func clusterOf(release *v1alpha1.OmniHelmRelease) string {
 	return release.Namespace + "/" + release.Spec.ClusterRef.Name
 }
 
-// namespaceOf returns the namespace in a key of clusterOf: clusters that hang in one must not take the slots of all.
-func namespaceOf(cluster string) string {
-	namespace, _, _ := strings.Cut(cluster, "/")
+// namespaceOf returns the namespace in a key of clusterOf or askedBy: clusters and hosts that hang in one must not take the
+// slots of all.
+func namespaceOf(key string) string {
+	namespace, _, _ := strings.Cut(key, "/")
 
 	return namespace
 }

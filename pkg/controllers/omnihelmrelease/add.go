@@ -38,7 +38,7 @@ type Options struct {
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
 	// Concurrency is the number of objects that are reconciled at the same time. As many actions may run in one
-	// cluster, and eight times as many in all, of which one namespace has at most half.
+	// cluster, and eight times as many in all, of which one namespace has at most half. The same for questions to hosts.
 	Concurrency int
 	// Now replaces time.Now.
 	Now func() time.Time

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -31,7 +32,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 
 	s.key = sourceKey(source, s.release)
 	from := basisOf(s)
-	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Fresh: fresh(s.release)}
+	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Slot: askedBy(s.release.Namespace, source.Host()), Fresh: fresh(s.release)}
 
 	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (resolved *charts.Resolved, err error) {
 		err = recoverPanic(func() (err error) {
@@ -69,6 +70,16 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 	s.resolved = found.Value
 
 	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.Value.Name, found.Value.Version, found.Value.ArchiveDigest), nil
+}
+
+// askedBy is the key of a host's slots for a namespace.
+func askedBy(namespace, host string) string { return namespace + "/" + host }
+
+// hostOf returns the host in a key of askedBy.
+func hostOf(key string) string {
+	_, host, _ := strings.Cut(key, "/")
+
+	return host
 }
 
 // source returns where the chart is.

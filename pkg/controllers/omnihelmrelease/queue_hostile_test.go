@@ -138,7 +138,7 @@ func TestManyQuestionsThatWait(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	free, err := f.r.found.Options.Limiter.Acquire(t.Context(), source.Host(), 1)
+	free, err := f.r.found.Options.Limiter.Acquire(t.Context(), askedBy("ns", source.Host()), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -36,8 +36,8 @@ const (
 	// questionTimeout bounds one call to a repository or a workload cluster.
 	questionTimeout = 2 * time.Minute
 	// actionsPerWorker is how many actions may run for each worker, because they mostly wait. One cluster has as many
-	// as there are workers, one namespace as many as are left for the others. The same limits apply to comparisons, and,
-	// but for that of namespaces, to calls of repositories, by host.
+	// as there are workers, one namespace as many as are left for the others. The same limits apply to comparisons, and to
+	// calls of repositories, by host.
 	actionsPerWorker = 8
 	// readers is how many actions and calls read values at the same time, beside the workers: that takes several times
 	// what the values take.
@@ -105,12 +105,12 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		},
 	}
 	workers := int64(max(1, options.Concurrency))
-	limits := limiter.Limits[string]{PerKey: workers, Total: actionsPerWorker * workers}
-	inClusters := limits
-	inClusters.Tenant = namespaceOf
+	inClusters := limiter.Limits[string]{PerKey: workers, Total: actionsPerWorker * workers, Tenant: namespaceOf}
+	atHosts := inClusters
+	atHosts.Resource = hostOf // which many namespaces may ask
 	r.runner = newRunner(inClusters, options.Now, r.wake.Fire)
 	r.reading = limiter.New(limiter.Limits[string]{PerKey: 1, Total: readers})
-	r.found = newCache[*charts.Resolved](r, limits)
+	r.found = newCache[*charts.Resolved](r, atHosts)
 	r.drift = newCache[[]drift.Difference](r, inClusters)
 
 	// An interface that holds a nil pointer would not be nil.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -151,6 +152,71 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 	// If it waited once for each release, it would be 20 times.
 	if took := time.Since(begun); took > 10*timeout {
 		t.Errorf("the only worker was held up for %s", took)
+	}
+}
+
+// Hosts that hang, as many as there are slots, are asked for one namespace: releases of another have their charts all the same.
+func TestHostsThatHangLeaveOtherNamespacesAlone(t *testing.T) {
+	f := newFixture(t)
+	f.r.found.Options.AnswerTimeout = time.Millisecond
+
+	for i := range 2 * actionsPerWorker {
+		hung := chartserver.StartRepository()
+		defer hung.Close()
+
+		hang(hung)
+
+		name := fmt.Sprintf("hung-%d", i)
+		f.add(name, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Repository = hung.URL() })
+		f.lookAt(name)
+	}
+
+	theirs := client.ObjectKey{Namespace: "another", Name: "app"}
+	f.add(theirs.Name, func(r *v1alpha1.OmniHelmRelease) { r.Namespace = theirs.Namespace })
+
+	for begun := time.Now(); time.Since(begun) < 20*time.Second; time.Sleep(time.Millisecond) {
+		if _, err := f.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: theirs}); err != nil {
+			t.Fatal(err)
+		}
+
+		release := &v1alpha1.OmniHelmRelease{}
+		if err := f.client.Get(t.Context(), theirs, release); err != nil {
+			t.Fatal(err)
+		}
+
+		if apimeta.IsStatusConditionTrue(release.Status.Conditions, v1alpha1.ConditionChartFetched) {
+			return
+		}
+	}
+
+	t.Error("the other namespace waits")
+}
+
+// A host has as many slots as before, however many namespaces ask it.
+func TestNamespacesShareAHost(t *testing.T) {
+	f := newFixture(t)
+	f.r.found.Options.AnswerTimeout = time.Millisecond
+
+	hung := chartserver.StartRepository()
+	defer hung.Close()
+
+	hang(hung)
+
+	for i := range 2 * actionsPerWorker {
+		name := types.NamespacedName{Namespace: fmt.Sprintf("ns-%d", i), Name: "app"}
+		f.add(name.Name, func(r *v1alpha1.OmniHelmRelease) { r.Namespace, r.Spec.Chart.Repository = name.Namespace, hung.URL() })
+
+		if _, err := f.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: name}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	for _, waiting := f.r.found.Options.Limiter.Load(); waiting < 2*actionsPerWorker-1; _, waiting = f.r.found.Options.Limiter.Load() {
+		time.Sleep(time.Millisecond)
+	}
+
+	if taken, _ := f.r.found.Options.Limiter.Load(); taken != 1 {
+		t.Errorf("%d questions are asked of one host", taken)
 	}
 }
 

@@ -10,7 +10,7 @@ import (
 
 // Options configure a Cache. All are required except Limiter.
 type Options[N, Q comparable, T any] struct {
-	// Limiter bounds the calls at the same time, by group.
+	// Limiter bounds the calls at the same time, by slot.
 	Limiter *limiter.Limiter[string]
 	// AnswerTimeout is how long a run waits for calls that are usually quick; after that, the answer triggers the
 	// object.
@@ -31,6 +31,8 @@ type Question[Q comparable] struct {
 	Key Q
 	// Group is the server that is called. Runs wait for all calls of a group that does not answer together.
 	Group string
+	// Slot is the key for the Limiter; empty means the group.
+	Slot string
 	// Fresh is a parameter for Keep.
 	Fresh time.Duration
 }

@@ -1,6 +1,9 @@
 package asynccache
 
-import "context"
+import (
+	"cmp"
+	"context"
+)
 
 // run makes the call when there is a slot.
 func (c *Cache[N, Q, T]) run(ctx context.Context, name N, asked *entry[Q, T], failures int, do func(context.Context) (T, error)) {
@@ -8,7 +11,7 @@ func (c *Cache[N, Q, T]) run(ctx context.Context, name N, asked *entry[Q, T], fa
 
 	var answer Answer[T]
 
-	answer.Value, answer.Err = c.ask(ctx, asked.Group, do)
+	answer.Value, answer.Err = c.ask(ctx, cmp.Or(asked.Slot, asked.Group), do)
 	answer.At = c.Options.Now()
 
 	if answer.Err != nil {
@@ -22,9 +25,9 @@ func (c *Cache[N, Q, T]) run(ctx context.Context, name N, asked *entry[Q, T], fa
 	}
 }
 
-func (c *Cache[N, Q, T]) ask(ctx context.Context, group string, do func(context.Context) (T, error)) (value T, err error) {
+func (c *Cache[N, Q, T]) ask(ctx context.Context, slot string, do func(context.Context) (T, error)) (value T, err error) {
 	if c.Options.Limiter != nil {
-		release, err := c.Options.Limiter.Acquire(ctx, group, 1)
+		release, err := c.Options.Limiter.Acquire(ctx, slot, 1)
 		if err != nil {
 			return value, err // nobody asks any more
 		}

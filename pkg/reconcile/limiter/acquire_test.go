@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestAKeyLeavesRoomForOthers(t *testing.T) {
@@ -279,6 +281,53 @@ func TestATenantLeavesRoomForOthers(t *testing.T) {
 	}
 
 	(<-granted)()
+
+	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 || len(l.tenants) != 0 {
+		t.Errorf("%d slots, %d requests, %d keys and %d tenants are kept", taken, waiting, len(l.keys), len(l.tenants))
+	}
+}
+
+// Tenants share the slots of what they all ask, and each leaves room for the others elsewhere.
+func TestTenantsShareAResource(t *testing.T) {
+	l := New(Limits[string]{
+		PerKey: 2, Total: 8, Tenant: func(key string) string { return key[:1] }, Resource: func(key string) string { return key[1:] },
+	})
+
+	var (
+		all   []func()
+		woken []string
+	)
+
+	for _, step := range []struct {
+		key string
+		ok  bool
+	}{
+		{"a1", true}, {"b1", true},
+		{"a1", false}, {"c1", false}, // the resource has no more
+		{"a2", true}, {"a2", true}, {"a3", true},
+		{"a3", false}, // a has as many as are left
+		{"b3", true},
+		{"c3", false}, {"c4", true},
+	} {
+		release, ok := l.TryAcquire(step.key, 1, Waiter{Name: step.key, Wake: func() { woken = append(woken, step.key) }})
+		if ok != step.ok {
+			t.Errorf("%s: %v", step.key, ok)
+		}
+
+		if ok {
+			all = append(all, release)
+		}
+	}
+
+	all[0]()
+
+	if diff := cmp.Diff([]string{"a1", "c1"}, woken); diff != "" {
+		t.Errorf("who waits for the resource is woken, whoever it was that had it: %s", diff)
+	}
+
+	for _, release := range all {
+		release()
+	}
 
 	if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 || len(l.tenants) != 0 {
 		t.Errorf("%d slots, %d requests, %d keys and %d tenants are kept", taken, waiting, len(l.keys), len(l.tenants))

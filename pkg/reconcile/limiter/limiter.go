@@ -13,6 +13,9 @@ const slowSlots = 2
 type Limits[K comparable] struct {
 	// PerKey is the number of slots of one key, Total that of all keys together.
 	PerKey, Total int64
+	// Resource returns what a key is of, if keys also name who asks: all keys of a resource have the slots of one together.
+	// May be nil.
+	Resource func(K) K
 	// Slow reports whether slots of a key are likely to be held long. TryAcquire then allows fewer of them. May be nil.
 	Slow func(K) bool
 	// Tenant returns whose a key is. A tenant then has at most as many slots as are left of Total for all others: half of
@@ -28,7 +31,7 @@ type Limiter[K comparable] struct {
 
 	mu      sync.Mutex
 	taken   int64
-	keys    map[K]*slots
+	keys    map[K]*slots  // by resource
 	tenants map[K]int64   // the slots that each has
 	queue   []*request[K] // of Acquire, the longest waiting first
 }
@@ -116,7 +119,7 @@ func (l *Limiter[K]) release(key K, slots int64) {
 
 	// Names of hosts come from users, so their number is not limited.
 	if own.unused() {
-		delete(l.keys, key)
+		delete(l.keys, l.resource(key))
 	}
 
 	l.mu.Unlock()
@@ -178,7 +181,9 @@ func (l *Limiter[K]) fit(key K, slots, perKey int64) bool {
 		return false
 	}
 
-	return perKey <= 0 || l.keys[key] == nil || l.keys[key].taken+slots <= perKey
+	own := l.keys[l.resource(key)]
+
+	return perKey <= 0 || own == nil || own.taken+slots <= perKey
 }
 
 // take takes slots. The caller holds the lock.
@@ -202,6 +207,8 @@ func (l *Limiter[K]) count(key K, slots int64) {
 
 // of returns the slots of a key. The caller holds the lock.
 func (l *Limiter[K]) of(key K) *slots {
+	key = l.resource(key)
+
 	found := l.keys[key]
 	if found == nil {
 		found = &slots{known: map[string]struct{}{}}
@@ -209,6 +216,15 @@ func (l *Limiter[K]) of(key K) *slots {
 	}
 
 	return found
+}
+
+// resource returns what a key shares its slots with.
+func (l *Limiter[K]) resource(key K) K {
+	if l.limits.Resource == nil {
+		return key
+	}
+
+	return l.limits.Resource(key)
 }
 
 // most returns how many slots a request gets.
