@@ -39,6 +39,9 @@ const (
 	maxHeader           = 256 << 10
 )
 
+// retryAfter is the header of a refusal that says when to ask again, in seconds or as a date.
+const retryAfter = "Retry-After"
+
 // userAgent appears in the audit log of a workload cluster.
 const userAgent = "omni-controller"
 
@@ -97,7 +100,7 @@ func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets
 }
 
 // sameHost refuses requests to other hosts (client-go follows redirects and would send the credentials along), and
-// answers that would take too much memory. It removes the credentials from error answers.
+// answers that would take too much memory. It removes the credentials from error answers, and long waits before the next try.
 type sameHost struct {
 	host    string
 	secrets *redact.Secrets
@@ -120,6 +123,8 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err // the caller is net/http
 	}
 
+	shortenRetryAfter(response)
+
 	if err := scrubRefusal(response, s.secrets); err != nil {
 		return nil, err
 	}
@@ -129,6 +134,15 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 
 	return response, nil
+}
+
+// shortenRetryAfter makes a client that is refused ask again after a second, as kube-apiserver wants it, whatever the answer
+// says. client-go waits for that up to ten times, and the wait ends with the context of its call only: that of Helm's calls
+// has no end.
+func shortenRetryAfter(response *http.Response) {
+	if said := response.Header.Get(retryAfter); said != "" && said != "0" {
+		response.Header.Set(retryAfter, "1")
+	}
 }
 
 // WrappedRoundTripper returns the inner transport, for client-go.

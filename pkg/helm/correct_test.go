@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"helm.sh/helm/v4/pkg/release/common"
 )
 
@@ -130,6 +131,62 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 
 	recordMemory.wantEmpty(t)
 }
+
+// A correction that does not return is left alone at its end, so that the release can be upgraded, or let go, in spite of it.
+func TestACorrectionThatDoesNotReturnIsLeftAlone(t *testing.T) {
+	r := newTried(t)
+	r.want(ActionInstall, configMap("one"))
+	r.remove(configMapPath("one"))
+
+	reached, end := make(chan struct{}), make(chan struct{})
+	config := r.config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodPatch {
+				close(reached)
+				<-end // whatever becomes of its context
+			}
+
+			return next.RoundTrip(request)
+		})
+	})
+
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+
+	go func() {
+		_, err := New(Target{Config: config, Name: "demo", Namespace: "apps"}, logr.Discard(), 0).Correct(ctx, 1, nil, mayBegin)
+		ended <- err
+	}()
+
+	<-reached
+	cancel()
+
+	select {
+	case err := <-ended:
+		var failure *Error
+		if !errors.As(err, &failure) || failure.Reason != ReasonTimeout || failure.Still == nil {
+			t.Fatalf("got %v", err)
+		}
+
+		close(end)
+		<-failure.Still
+	case <-time.After(10 * time.Second):
+		close(end)
+		t.Error("it is waited for")
+	}
+
+	if r.of("one") != "" {
+		t.Error("it has written after its end")
+	}
+
+	recordMemory.wantEmpty(t)
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
 // mayBegin is what a correction asks that nobody takes back.
 func mayBegin() error { return nil }

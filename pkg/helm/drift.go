@@ -25,15 +25,29 @@ func (c *Client) Drift(ctx context.Context, revision int, ignores []drift.Ignore
 // different. Ignored paths keep what stands there. Only the latest revision is
 // applied, if it is deployed; of another one the error has ReasonInterrupted. begin
 // is asked behind all waits for room and before the first change; its error ends the
-// correction with nothing changed.
+// correction with nothing changed. It returns soon after the end of ctx; the error of one that does not end by itself then has Still.
 func (c *Client) Correct(ctx context.Context, revision int, ignores []drift.Ignore, begin func() error) ([]drift.Difference, error) {
-	return c.compare(ctx, revision, ignores, func() error {
-		if err := c.inEffect(ctx, revision); err != nil {
-			return err
-		}
+	var found []drift.Difference
 
-		return begin()
+	err := runBounded(ctx, func() (err error) {
+		found, err = c.compare(ctx, revision, ignores, func() error {
+			if err := c.inEffect(ctx, revision); err != nil {
+				return err
+			}
+
+			return begin()
+		})
+
+		return err
 	})
+
+	var endless *endlessError
+	if errors.As(err, &endless) {
+		// What was found may still be written.
+		return nil, &Error{Reason: ReasonTimeout, Still: endless.returned, Message: fmt.Sprintf("applying objects again did not end in time: %s", endless)}
+	}
+
+	return found, err
 }
 
 // release is the release for the package drift.

@@ -116,7 +116,8 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 		return classify("prepare "+string(request.Decision.Action), err, c.redactorFor(request.Values))
 	}
 
-	err = c.runBounded(hard, s, func() error {
+	err = runBounded(hard, func() error {
+		defer s.releaseMemory()
 		defer room.giveBack()
 
 		return room.inRoom(soft, func() error { return c.act(hard, soft, s, request) }, func() error {
@@ -196,15 +197,14 @@ func (c *Client) attempt(ctx, hard context.Context, request Request, room *recor
 	return s, nil
 }
 
-// runBounded does the action and leaves it alone if it does not end with hard: what
+// runBounded does an action and leaves it alone if it does not end with hard: what
 // Helm computes cannot be stopped. Nothing that is left alone reaches the cluster any
 // more.
-func (c *Client) runBounded(hard context.Context, s *attempt, act func() error) error {
+func runBounded(hard context.Context, act func() error) error {
 	done, returned := make(chan error, 1), make(chan struct{})
 
 	go func() {
 		defer close(returned)
-		defer s.releaseMemory()
 		// A chart that makes Helm panic must not end the controller, with all
 		// that it does for others. The text of a panic may hold anything.
 		defer func() {

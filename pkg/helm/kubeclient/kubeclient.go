@@ -24,8 +24,8 @@ import (
 const requestTimeout = 30 * time.Second
 
 // Bounded makes a copy of a configuration whose requests all end with ctx, and
-// after 30 seconds unless they watch. Helm itself gives its requests
-// neither end.
+// after 30 seconds unless they watch. None is sent after the end of ctx. Helm
+// itself gives its requests neither end.
 func Bounded(ctx context.Context, config *rest.Config) *rest.Config {
 	copied := rest.CopyConfig(config)
 	copied.Wrap(func(next http.RoundTripper) http.RoundTripper { return &boundedTransport{ctx: ctx, next: next} })
@@ -43,6 +43,15 @@ type boundedTransport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *boundedTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	// client-go asks again after a pause that ends with the context of the call only.
+	if err := t.ctx.Err(); err != nil {
+		if request.Body != nil {
+			_ = request.Body.Close() // RoundTrip must always close it
+		}
+
+		return nil, err
+	}
+
 	begin := func() (context.Context, context.CancelFunc) {
 		return context.WithTimeout(request.Context(), requestTimeout)
 	}

@@ -2,6 +2,8 @@ package kubeclient
 
 import (
 	"context"
+	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -35,6 +37,39 @@ func TestRequestsEnd(t *testing.T) {
 	}
 
 	end()
+}
+
+// What is asked after the end reaches nobody: clients repeat requests, and wait in between whether or not the end has come.
+func TestNoRequestAfterTheEnd(t *testing.T) {
+	life, end := context.WithCancel(t.Context())
+	end()
+
+	for _, target := range []string{"/api/v1/pods", "/api/v1/pods?watch=true"} {
+		transport := &boundedTransport{ctx: life, next: roundTripper(func(request *http.Request) (*http.Response, error) {
+			t.Errorf("%s is sent", request.URL)
+
+			return &http.Response{Body: http.NoBody, Request: request}, nil
+		})}
+		body := &closing{}
+
+		_, err := transport.RoundTrip(httptest.NewRequest(http.MethodPost, "https://cluster.example.com"+target, body)) //nolint:bodyclose // there is none
+		if !errors.Is(err, context.Canceled) || !body.closed {
+			t.Errorf("%s: %v, its body is closed: %v", target, err, body.closed)
+		}
+	}
+}
+
+// closing is a body that notes whether it was closed.
+type closing struct{ closed bool }
+
+// Read implements io.Reader.
+func (*closing) Read([]byte) (int, error) { return 0, io.EOF }
+
+// Close implements io.Closer.
+func (c *closing) Close() error {
+	c.closed = true
+
+	return nil
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
