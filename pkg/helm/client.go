@@ -97,7 +97,8 @@ type attempt struct {
 	storage *resumable
 	last    *lastError
 	values  *redactor
-	records *recordRoom // may be nil
+	records *recordRoom  // may be nil
+	older   records.Size // of what is kept of older revisions; see keepOlder
 	guard   *kubeclient.Guard
 	begin   func() error // see Request.Begin
 

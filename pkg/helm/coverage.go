@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,13 +45,17 @@ func (c *Client) coverAll(ctx context.Context, s *attempt, newest *releasev1.Rel
 			return err
 		}
 
-		s.values.add(older.Config)
+		added := s.values.add(older.Config)
 
 		if newest.Manifest, err = c.joined(newest.Manifest, older.Manifest); err != nil {
 			return fmt.Errorf("read the manifest of revision %d: %w", number, err)
 		}
 
 		if err := s.admitJoined(ctx, newest.Manifest); err != nil {
+			return err
+		}
+
+		if err := s.keepOlder(added, foreign.Size{}); err != nil {
 			return err
 		}
 
@@ -78,7 +83,33 @@ func (s *attempt) admitJoined(ctx context.Context, joined string) error {
 		return fmt.Errorf("read what the revisions of the release may have left: %w", err)
 	}
 
-	return s.records.admit("", records.Size{Manifests: size})
+	return s.records.admit(joinedManifest, records.Size{Manifests: size})
+}
+
+// keepOlder takes room for what is kept of older revisions until the action ends: values that no message may show, and names
+// of objects. The number of revisions has no bound, so all together have the bounds of one.
+func (s *attempt) keepOlder(texts, names foreign.Size) error {
+	s.older = records.Size{Record: s.older.Record.And(texts), Manifests: s.older.Manifests.And(names)}
+
+	limit := cmp.Or(exceeded(s.older.Record, records.Limits()), exceeded(s.older.Manifests, manifest.Limits()))
+	if limit != nil {
+		return &records.RefusedError{Message: fmt.Sprintf("Helm's records of revisions of the release that failed are not read, and nothing was changed: "+
+			"what they hold of values, or name of objects, together, %s. Delete those of which nothing is left in the workload cluster", limit)}
+	}
+
+	return s.records.admit(olderRevisions, s.older)
+}
+
+// exceeded is the limit that a size exceeds; nil if there is none.
+func exceeded(size foreign.Size, limits foreign.Limits) *foreign.LimitError {
+	switch {
+	case size.Nodes > limits.Nodes:
+		return &foreign.LimitError{What: foreign.Nodes, Limit: limits.Nodes}
+	case size.Bytes > limits.Bytes:
+		return &foreign.LimitError{What: foreign.Bytes, Limit: limits.Bytes}
+	default:
+		return nil
+	}
 }
 
 // forgetRecord keeps nothing of a record that was read.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
@@ -76,6 +77,9 @@ func (r *resumable) peek(number int) (*releasev1.Release, error) {
 	return asRelease(found)
 }
 
+// nodesOfName is how many keys and values an object has of which locate knows the name only.
+const nodesOfName = 11
+
 // attempted are the objects that attempts name, and when the oldest began that names them: what is older than that, none
 // has made. Nothing else of the records is kept: they hold whole charts.
 func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
@@ -103,23 +107,39 @@ func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
 			return nil, fmt.Errorf("read revision %d: %w", number, err)
 		}
 
-		s.values.add(record.Config) // names of objects may come from older values
-
-		objects, err := objectsOf(record.Manifest)
-		if err != nil {
+		if err := c.note(s, record, observed.Revisions[known].Created, named); err != nil {
 			return nil, fmt.Errorf("read the manifest of revision %d: %w", number, err)
 		}
 
 		if name := key(c.target.Name, number); s.storage.read[name] == nil {
 			s.records.forget(name)
 		}
-
-		for _, object := range objects {
-			named[c.named(object)] = observed.Revisions[known].Created
-		}
 	}
 
 	return named, nil
+}
+
+// note notes the objects that the record of an attempt names, and takes room for what stays of it.
+func (c *Client) note(s *attempt, record *releasev1.Release, began time.Time, named map[drift.Object]time.Time) error {
+	texts := s.values.add(record.Config) // names of objects may come from older values
+
+	objects, err := objectsOf(record.Manifest)
+	if err != nil {
+		return err
+	}
+
+	var names foreign.Size
+
+	for _, object := range objects {
+		one := c.named(object)
+		if _, known := named[one]; !known {
+			names = names.And(foreign.Size{Nodes: nodesOfName, Bytes: len(object.GetAPIVersion()) + len(one.Kind) + len(one.Namespace) + len(one.Name)})
+		}
+
+		named[one] = began
+	}
+
+	return s.keepOlder(texts, names)
 }
 
 // began is when the oldest attempt began that names an object. One of which that is not known counts as older than all:

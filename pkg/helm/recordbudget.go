@@ -19,6 +19,14 @@ const (
 	recordCopies, recordManifestCopies = 1, 2
 )
 
+// What has room beside records, under names that no record has.
+const (
+	// joinedManifest is the manifest that was joined from those of several revisions.
+	joinedManifest = "joined manifest"
+	// olderRevisions is what is kept of revisions whose records are not.
+	olderRevisions = "older revisions"
+)
+
 // recordMemory is the room of the process for records. It is apart from that for charts: who has room here may wait
 // there, and who has room there waits here for nothing, because an action reads its records before it has a chart
 // rendered.

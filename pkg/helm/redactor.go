@@ -3,6 +3,7 @@ package helm
 import (
 	"sync"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
@@ -49,10 +50,13 @@ func (d *redactor) redact(text string) string {
 
 // add keeps the values of an older revision out of messages, too. Which of them
 // came from a Secret is not known any more: all count that are not among today's
-// values that did not.
-func (d *redactor) add(config map[string]any) {
+// values that did not. It returns the size of what is kept for that beside what was
+// kept before.
+func (d *redactor) add(config map[string]any) (added foreign.Size) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 
-	d.values = d.values.WithOlder(config)
+	d.values, added = d.values.WithOlder(config)
+
+	return added
 }
