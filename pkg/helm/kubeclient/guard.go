@@ -7,6 +7,7 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
@@ -155,5 +156,47 @@ func (c *guardedClient) Update(originals, targets kube.ResourceList, options ...
 		return &kube.Result{}, err
 	}
 
-	return c.Client.Update(append(originals, left...), targets, options...)
+	return c.update(append(originals, left...), targets, options...)
+}
+
+// update is Helm's update. That reads what it is to remove, and goes on in silence if it cannot: no record would name the
+// object any more. It is read again here, and what is there still is an error, so that the next revision removes it.
+func (c *guardedClient) update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	result, err := c.Client.Update(originals, targets, options...)
+	if err != nil {
+		return result, err
+	}
+
+	for _, info := range originals.Difference(targets).Difference(result.Deleted) {
+		if err := c.guard.mustGo(info); err != nil {
+			return result, fmt.Errorf("%s is not in the chart any more, and was not removed: %w", drift.Identify(info), err)
+		}
+	}
+
+	return result, nil
+}
+
+// mustGo says why an object that an update has not removed may not stay; nil if it may.
+func (g *Guard) mustGo(info *resource.Info) error {
+	if info.Name == "" { // a generated name has no counterpart
+		return nil
+	}
+
+	live, err := drift.Get(info)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+
+	if err != nil {
+		return err
+	}
+
+	object := unstructured.Unstructured{Object: live}
+	ours, _ := g.Release.Whose(live)
+
+	if !ours || object.GetDeletionTimestamp() != nil || object.GetAnnotations()[kube.ResourcePolicyAnno] == kube.KeepPolicy {
+		return nil
+	}
+
+	return errors.New("it could not be read when it was to go, and is there still")
 }

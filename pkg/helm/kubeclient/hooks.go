@@ -53,7 +53,7 @@ func (c *guardedClient) install(resources kube.ResourceList, options ...kube.Cli
 		return result, err
 	}
 
-	_, err = c.Client.Update(left.Difference(resources), nil)
+	_, err = c.update(left.Difference(resources), nil)
 
 	return result, err
 }

@@ -194,6 +194,30 @@ func TestAnUpgradeThatCannotSeeAnObject(t *testing.T) {
 	}
 }
 
+// Helm skips what it cannot read when it is to remove it. Without a revision that failed nobody would know of it.
+func TestAnUpgradeThatCannotSeeAnObjectLater(t *testing.T) {
+	var o outage
+
+	r := newReleaseFor(t, o.of(cluster.RESTConfig()))
+	r.want(helm.ActionInstall, chartOf("1.0.0", configMap("dropped")), "")
+
+	next := chartOf("2.0.0", configMap("one"))
+
+	o.beginAfter(1, http.MethodGet, "/configmaps/dropped")
+	r.wantError(helm.ActionUpgrade, next, "", helm.ReasonFailed, "ConfigMap "+r.namespace+"/dropped", "was not removed")
+	o.end()
+
+	if !r.has("dropped") || !r.has("one") {
+		t.Errorf("there are dropped %v, one %v", r.has("dropped"), r.has("one"))
+	}
+
+	r.want(helm.ActionUpgrade, next, "")
+
+	if r.has("dropped") || !r.has("one") {
+		t.Errorf("there are dropped %v, one %v", r.has("dropped"), r.has("one"))
+	}
+}
+
 // Two releases never take turns with an object; one without marks is taken back.
 func TestDriftLeavesWhatIsAnotherReleases(t *testing.T) {
 	r := newRelease(t)

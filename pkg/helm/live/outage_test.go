@@ -18,12 +18,16 @@ import (
 type outage struct {
 	mu             sync.Mutex
 	method, object string // object is the end of the path
+	answered       int    // how many more of these requests are answered
 }
 
-func (o *outage) begin(method, object string) {
+func (o *outage) begin(method, object string) { o.beginAfter(0, method, object) }
+
+// beginAfter begins when so many requests were answered.
+func (o *outage) beginAfter(answered int, method, object string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.method, o.object = method, object
+	o.method, o.object, o.answered = method, object, answered
 }
 
 func (o *outage) end() { o.begin("", "") }
@@ -32,7 +36,13 @@ func (o *outage) hits(request *http.Request) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	return o.method == request.Method && strings.HasSuffix(request.URL.Path, o.object)
+	if o.method != request.Method || !strings.HasSuffix(request.URL.Path, o.object) {
+		return false
+	}
+
+	o.answered--
+
+	return o.answered < 0
 }
 
 // of makes a configuration whose requests have the outage.
