@@ -57,13 +57,13 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 
 	lease, open := r.options.Pool.Get(string(connection.UID))
 	if !open {
-		return r.unlessStarting(connection, loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "%s", notConnected(connection))), nil
+		return r.unlessOpening(connection, loop.Wait(0, v1alpha1.ReasonConnectionNotReady, "%s", notConnected(connection))), nil
 	}
 
 	s.lease = lease
 
 	if session := lease.Client(); session != nil && session.Endpoint() != connection.Spec.Endpoint {
-		return loop.Wait(time.Second, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is about to connect to another endpoint", name), nil
+		return unlessReady(connection, loop.Wait(time.Second, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is about to connect to another endpoint", name)), nil
 	}
 
 	if health := lease.Health(); !health.Synced {
@@ -79,7 +79,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 func (r *reconciler) unsynced(s *scope, health mirror.Health) loop.Outcome {
 	outcome := loop.Wait(0, v1alpha1.ReasonMirrorNotSynced, "OmniConnection %q: %s", s.connection.Name, health.Message)
 	if health.Class == omni.ClassNotReady {
-		return r.unlessStarting(s.connection, outcome)
+		return r.unlessOpening(s.connection, outcome)
 	}
 
 	if left := health.Grace(r.options.Now()); left > 0 && s.cluster.DeletionTimestamp.IsZero() && loop.IsAnswered(s.cluster) {
@@ -89,20 +89,25 @@ func (r *reconciler) unsynced(s *scope, health mirror.Health) loop.Outcome {
 	return loop.Wait(0, outcome.Reason(), "%s; nothing newer than %s is known", outcome.Message(), health.Since.UTC().Format(time.RFC3339))
 }
 
-// unlessStarting replaces the outcome in the first moments of a leader: the controller of OmniConnection is still
-// opening the sessions, and wakes the cluster when it has.
-func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, outcome loop.Outcome) loop.Outcome {
-	grace := sessionGrace
-	if connection.ShownReady() {
-		grace = readyGrace
-	}
-
-	left := grace - r.options.Now().Sub(r.started)
+// unlessOpening replaces the outcome while the controller of OmniConnection opens the session, in the first moments of a
+// leader and after a new key, CA or endpoint. The session wakes the cluster when it is open and when it is complete.
+func (r *reconciler) unlessOpening(connection *v1alpha1.OmniConnection, outcome loop.Outcome) loop.Outcome {
+	left := r.options.Pool.UserGrace(string(connection.UID), connection.ShownReady(), r.started, r.options.Now())
 	if left <= 0 {
 		return outcome
 	}
 
 	return loop.Postpone(min(left, backoff.Jitter(sessionPause)), outcome.Reason(), "%s", outcome.Message())
+}
+
+// unlessReady replaces the outcome for a connection that was Ready with another endpoint: its controller has not looked at it
+// since, which takes a moment.
+func unlessReady(connection *v1alpha1.OmniConnection, outcome loop.Outcome) loop.Outcome {
+	if !connection.ShownReady() {
+		return outcome
+	}
+
+	return loop.Postpone(outcome.After(), outcome.Reason(), "%s", outcome.Message())
 }
 
 // takeSlot limits the workers that the runs of one connection use. A cluster without a slot keeps its status, because

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 )
 
 func TestNotConnected(t *testing.T) {
@@ -135,7 +136,7 @@ func TestSessionThatIsNotOpen(t *testing.T) {
 
 	// The connection is still shown as Ready: its own controller says when it is not.
 	showReady(f, metav1.ConditionTrue)
-	f.advance(readyGrace - time.Second)
+	f.advance(session.ReadyGrace - time.Second)
 	keeps()
 
 	showReady(f, metav1.ConditionFalse)

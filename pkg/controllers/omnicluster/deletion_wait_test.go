@@ -8,6 +8,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 )
 
 // Without a connection nothing can ever have reached Omni.
@@ -67,7 +68,7 @@ func TestOldDeletionWaitsForASession(t *testing.T) {
 	f.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
 	f.restart()
 	f.run()
-	f.advance(sessionGrace)
+	f.advance(session.StartGrace)
 	f.run()
 	f.until("DeletionBlocked", metav1.ConditionTrue, "ConnectionNotReady")
 }

@@ -29,14 +29,8 @@ const (
 	catchUpTime = 2 * time.Second
 	// catchUpPoll is how often the run checks the copy meanwhile.
 	catchUpPoll = 10 * time.Millisecond
-	// sessionGrace is how long, from the first look at any cluster, a session or its contents may be missing before a
-	// status shows it.
-	sessionGrace = 10 * time.Second
-	// readyGrace is the same while the connection is shown as Ready. Its controller shows within two minutes that it is
-	// not, and that wakes the cluster.
-	readyGrace = 150 * time.Second
-	// sessionPause is how often a cluster looks for the session meanwhile; the session wakes it. More often, thousands of
-	// clusters would take the processor time that the copy of Omni needs.
+	// sessionPause is how often a cluster looks for a session that is being opened; the session wakes it. More often,
+	// thousands of clusters would take the processor time that the copy of Omni needs.
 	sessionPause = 5 * time.Second
 )
 

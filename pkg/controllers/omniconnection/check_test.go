@@ -102,13 +102,13 @@ func TestARestartKeepsAConnectionReady(t *testing.T) {
 	f.start(EndpointPolicy{})
 	f.now = f.now.Add(time.Hour) // another process led until now
 
-	if result := f.run(); f.writes != writes || result.RequeueAfter == 0 || result.RequeueAfter > contentsGrace {
+	if result := f.run(); f.writes != writes || result.RequeueAfter == 0 || result.RequeueAfter > session.ContentsGrace {
 		t.Errorf("%d writes, then %+v", f.writes-writes, result)
 	}
 
 	f.expect("Ready", metav1.ConditionTrue, "Connected")
 
-	f.now = f.now.Add(contentsGrace)
+	f.now = f.now.Add(session.ContentsGrace)
 	f.run()
 	f.expect("Ready", metav1.ConditionFalse, "MirrorNotSynced", "reading")
 

@@ -35,9 +35,6 @@ const (
 	firstContentsTime = 3 * time.Second
 	// firstContentsPoll is how often the run checks the copy meanwhile.
 	firstContentsPoll = 20 * time.Millisecond
-	// contentsGrace is how long a connection that was Ready before may lack contents, from the first look at any: a process
-	// may have waited for days to lead. With thousands of clusters the copies need a while.
-	contentsGrace = 2 * time.Minute
 	// reachTimeout is how long a run waits for Omni before it gives its worker back. The call goes on, and its end
 	// triggers the connection.
 	reachTimeout = 2 * time.Second
@@ -197,10 +194,10 @@ func firstContents(ctx context.Context, lease *session.Lease) mirror.Health {
 	}
 }
 
-// unlessStarting replaces the outcome in the first moments of a leader, while nothing has failed: a connection that was
-// Ready before the restart stays so. The end of the first contents triggers it.
+// unlessStarting replaces the outcome in the first moments of a leader and of a session with a new key, CA or endpoint, while
+// nothing has failed: a connection that was Ready before stays so. The end of the first contents triggers it.
 func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, health mirror.Health, outcome loop.Outcome) loop.Outcome {
-	left := contentsGrace - r.options.Now().Sub(r.started)
+	left := r.options.Pool.ContentsGrace(string(connection.UID), r.started, r.options.Now())
 	if left <= 0 || !connection.ShownReady() || health.Class != omni.ClassNotReady {
 		return outcome
 	}

@@ -29,8 +29,8 @@ const (
 	// overdueDivisor is the share of the time since a rotation was due after which it is tried again: after a minute it is
 	// tried every ten seconds, after an hour every six minutes.
 	overdueDivisor = 10
-	// sessionGrace is how long, from the first look at any export, a missing session with Omni is not reported.
-	sessionGrace = 10 * time.Second
+	// sessionPause is how often an export looks for a session with Omni that is being opened.
+	sessionPause = 5 * time.Second
 	// connectionDivisor is the share of the workers that may ask one Omni for kubeconfigs: one that hangs leaves workers to
 	// the others.
 	connectionDivisor = 4

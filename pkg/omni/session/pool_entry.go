@@ -17,6 +17,7 @@ import (
 // entry is one session, or the attempt to open one.
 type entry struct {
 	fingerprint string
+	began       time.Time
 	opened      chan struct{} // closed when session or err is set
 	cancel      context.CancelFunc
 	session     *Session
@@ -55,7 +56,7 @@ func (p *Pool) enter(identity Identity, config Config) (*entry, error) {
 func (p *Pool) start(identity Identity, fingerprint string, config Config) *entry {
 	uid := identity.UID
 	ctx, cancel := context.WithCancel(p.ctx)
-	started := &entry{fingerprint: fingerprint, opened: make(chan struct{}), cancel: cancel}
+	started := &entry{fingerprint: fingerprint, began: time.Now(), opened: make(chan struct{}), cancel: cancel}
 
 	mirror := p.options.Mirror
 	mirror.ClusterChanged = func(cluster string) { p.options.ClusterChanged(uid, cluster) }

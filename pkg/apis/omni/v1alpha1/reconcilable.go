@@ -43,10 +43,8 @@ func (o *OmniSecretSync) GetReconcileStatus() *ReconcileStatus { return &o.Statu
 // GetReconcileStatus returns the shared part of the status.
 func (o *OmniHelmRelease) GetReconcileStatus() *ReconcileStatus { return &o.Status.ReconcileStatus }
 
-// ShownReady reports whether the status says that the connection is Ready, of this very generation. After a restart of
-// the controller that is what was true before.
+// ShownReady reports whether the status says that the connection is Ready. After a restart of the controller, and after a
+// change of the spec that it has not judged yet, that is what was true before.
 func (o *OmniConnection) ShownReady() bool {
-	ready := meta.FindStatusCondition(o.Status.Conditions, ConditionReady)
-
-	return ready != nil && ready.Status == metav1.ConditionTrue && ready.ObservedGeneration == o.Generation
+	return meta.IsStatusConditionTrue(o.Status.Conditions, ConditionReady)
 }
