@@ -6,27 +6,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// reportApplied records the documents whose content Omni has now.
-func reportApplied(status *v1alpha1.OmniClusterStatus, documents *template.Documents, hash string) {
-	status.TemplateHash = hash
-	status.ControlPlaneRef = new(applied(documents.ControlPlane))
-	status.WorkersRefs, status.MachineRefs = nil, nil
-
-	for i := range documents.Workers {
-		status.WorkersRefs = append(status.WorkersRefs, applied(&documents.Workers[i]))
-	}
-
-	for i := range documents.Machines {
-		status.MachineRefs = append(status.MachineRefs, applied(&documents.Machines[i]))
-	}
-}
-
-// reportPartly records the documents of which nothing is left to do, while something else of the cluster is. The others
-// keep their earlier record, and so does the hash: Omni does not have all of the template.
-func reportPartly(s *scope) {
+// reportApplied records the documents of which nothing is left to do. The others keep their earlier record.
+func reportApplied(s *scope) {
 	status := &s.cluster.Status
 	before := slices.Concat(status.WorkersRefs, status.MachineRefs)
 
@@ -36,7 +21,7 @@ func reportPartly(s *scope) {
 
 	status.ControlPlaneRef, status.WorkersRefs, status.MachineRefs = nil, nil, nil
 
-	left := s.synced.Left()
+	left := s.synced.unproven()
 
 	for _, part := range partsOf(s) {
 		ref, had := stateBefore(before, part.document)
@@ -54,6 +39,23 @@ func reportPartly(s *scope) {
 			status.MachineRefs = append(status.MachineRefs, ref)
 		}
 	}
+}
+
+// unproven returns the changes that are not done, and those of this run if the local copy does not show them yet. What the
+// status says of Omni is read from the copy: with the new generation of a document beside it, that would count as the state
+// of this generation.
+func (s *synced) unproven() []plan.Change {
+	var changes []plan.Change
+
+	if !s.complete {
+		changes = s.Left()
+	}
+
+	if s.unshown != nil {
+		changes = append(changes, s.changed()...)
+	}
+
+	return changes
 }
 
 func stateBefore(refs []v1alpha1.AppliedReference, document client.Object) (v1alpha1.AppliedReference, bool) {

@@ -13,11 +13,8 @@ import (
 
 // checkAvailable checks whether Omni reports the cluster as running.
 func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Status, loop.Outcome, error) {
-	if s.wrote() {
-		// Omni's status may still be from before our changes.
-		if err := r.catchUp(ctx, s); err != nil {
-			return nil, loop.Wait(time.Second, v1alpha1.ReasonNotRunning, "Omni has just taken changes: %s", omni.Message(err)), nil
-		}
+	if err := s.synced.unshown; err != nil {
+		return nil, loop.Wait(time.Second, v1alpha1.ReasonNotRunning, "Omni has just taken changes: %s", omni.Message(err)), nil
 	}
 
 	status, err := observe.Observe(ctx, s.lease.Copy(), s.name)

@@ -12,16 +12,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 )
 
-// lagging is an Omni whose watch of clusters tells of nothing before it is let on.
+// lagging is an Omni whose watch of a type is silent from one moment to another.
 type lagging struct {
 	state.State
 
-	on <-chan struct{}
+	silent   resource.Type
+	from, on <-chan struct{}
 }
 
 // WatchKind implements state.CoreState.
 func (l lagging) WatchKind(ctx context.Context, kind resource.Kind, told chan<- state.Event, options ...state.WatchKindOption) error {
-	if kind.Type() != omnires.ClusterType {
+	if kind.Type() != l.silent {
 		return l.State.WatchKind(ctx, kind, told, options...)
 	}
 
@@ -51,7 +52,7 @@ func (l lagging) pass(ctx context.Context, happened <-chan state.Event, told cha
 		}
 
 		now := held
-		if on != nil {
+		if on != nil && isClosed(l.from) {
 			now, held = split(held)
 		} else {
 			held = nil
@@ -62,6 +63,15 @@ func (l lagging) pass(ctx context.Context, happened <-chan state.Event, told cha
 				return
 			}
 		}
+	}
+}
+
+func isClosed(moment <-chan struct{}) bool {
+	select {
+	case <-moment:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -92,19 +102,26 @@ func tell(ctx context.Context, told chan<- state.Event, event state.Event) bool 
 func (f *fixture) lag() (catchUp func()) {
 	f.t.Helper()
 
-	on := make(chan struct{})
+	always, on := make(chan struct{}), make(chan struct{})
+	close(always)
+	f.lagBetween(omnires.ClusterType, always, on)
+
+	return func() { close(on) }
+}
+
+// lagBetween gives the controller a new local copy whose watch of a type is silent between two moments.
+func (f *fixture) lagBetween(silent resource.Type, from, on <-chan struct{}) {
+	f.t.Helper()
 
 	f.pool.Close()
 	f.pool = session.NewPool(f.t.Context(), session.PoolOptions{
 		Open: func(_ context.Context, _ session.Config, options mirror.Options) (*session.Session, error) {
-			return session.New(f.omni.State(), mirror.Start(f.t.Context(), lagging{f.omni.State(), on}, options)), nil
+			return session.New(f.omni.State(), mirror.Start(f.t.Context(), lagging{f.omni.State(), silent, from, on}, options)), nil
 		},
 	})
 	f.t.Cleanup(f.pool.Close)
 	f.connect()
 	f.restart()
-
-	return func() { close(on) }
 }
 
 // A copy that does not show the cluster yet does not make it gone.

@@ -58,6 +58,7 @@ type synced struct {
 	consent.Decision
 	taken    []plan.Change // what Omni took in this run
 	refused  []refusal     // what Omni refuses of it
+	unshown  error         // why the local copy does not show yet what this run wrote
 	complete bool          // Omni has what the documents say
 }
 

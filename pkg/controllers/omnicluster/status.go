@@ -99,11 +99,12 @@ func (r *reconciler) reportSynced(s *scope) {
 		status.LastSyncTime = &metav1.Time{Time: r.options.Now().UTC().Truncate(time.Second)}
 	}
 
+	// The hash is of a template of which Omni has all.
 	if s.synced.complete {
-		reportApplied(status, s.documents, s.rendered.hash)
-	} else {
-		reportPartly(s)
+		status.TemplateHash = s.rendered.hash
 	}
+
+	reportApplied(s)
 }
 
 // claimNow returns the claim after this run's writes: the cluster may exist, and carry our mark, only since then.

@@ -3,6 +3,7 @@ package omnicluster
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -47,14 +48,23 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome,
 		}
 
 		if err != nil || !outcome.Continues() {
-			return found, outcome, err
+			return found, outcome.Within(found.lookAgain()), err
 		}
 	}
 
 	outcome := r.whatIsLeft(ctx, s, found.Decision)
 	found.complete = outcome.Continues() && len(found.WaitingForTurn()) == 0
 
-	return found, outcome, nil
+	return found, outcome.Within(found.lookAgain()), nil
+}
+
+// lookAgain returns after which time the next run is due because of what the copy does not show; 0 if it shows all.
+func (s *synced) lookAgain() time.Duration {
+	if s.unshown == nil {
+		return 0
+	}
+
+	return time.Second
 }
 
 // apply makes the changes that may be made, and announces them. It continues unless something new keeps a change from
@@ -79,6 +89,11 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	found.refused = known.next(result.Refused)
 	r.keepRefusals(s, found.refused)
 
+	// What the copy says of the cluster may still be from before our changes.
+	if len(found.changed()) > 0 {
+		found.unshown = r.catchUp(ctx, s)
+	}
+
 	switch refused := consent.IsRefusal(result, err); {
 	case asked.ended:
 		return asked.outcome, asked.err
@@ -92,6 +107,9 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 		return loop.Continue(v1alpha1.ReasonUpToDate, "Omni took what may be applied"), nil
 	}
 }
+
+// changed returns the changes that this run made, began or ended.
+func (s *synced) changed() []plan.Change { return slices.Concat(s.taken, s.Done()) }
 
 // hadAll reports whether Omni had everything that the documents say before this run: this generation was synced, and
 // the template has not changed since.
