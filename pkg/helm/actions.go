@@ -89,6 +89,8 @@ func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request
 		return err
 	}
 
+	s.leaveOut(request) // the CRDs are there
+
 	upgrade := action.NewUpgrade(s.config)
 	upgrade.Namespace = c.target.Namespace
 	upgrade.Labels = request.labels(s.storage.original)
@@ -165,7 +167,8 @@ func (c *Client) rollBack(soft context.Context, s *attempt, request Request) err
 	}
 
 	s.values.add(record.Config)
-	s.storage.rollback = true
+	s.storage.rollback, s.guard.Needed = true, record.Manifest
+	s.leaveOut(request)
 
 	last, _, err := c.before(s)
 	if err != nil {

@@ -36,6 +36,10 @@ type fakeCluster struct {
 	unwritable string
 	// gone is a kind that is not served any more, as far as clients are told.
 	gone string
+	// versions are those in which the kind Widget of the group example.com is served. Without any there is no such group.
+	versions []string
+	// away makes the server of that group not answer. It is listed all the same.
+	away bool
 	// before is called with each request before it is answered, without the lock.
 	before func(request *http.Request)
 	// configMaps answers what is asked of ConfigMaps, without the lock; nil answers as for the other kinds.
@@ -136,13 +140,19 @@ func (f *fakeCluster) answer(r *http.Request) (int, any) {
 		return http.StatusOK, map[string]any{"gitVersion": "v1.34.0", "major": "1", "minor": "34"}
 	case "/api":
 		return http.StatusOK, map[string]any{"kind": "APIVersions", "versions": []string{"v1"}}
-	case "/apis":
-		return http.StatusOK, map[string]any{"kind": "APIGroupList", "apiVersion": "v1", "groups": []any{}}
 	case "/api/v1":
 		return http.StatusOK, kinds(f.gone)
 	}
 
 	segments := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
+	if strings.HasPrefix(r.URL.Path, "/apis") {
+		if segments = strings.Split(r.URL.Path, "/")[2:]; len(segments) < 3 || f.away || !slices.Contains(f.versions, segments[1]) {
+			return f.group(segments)
+		}
+
+		segments = segments[2:]
+	}
+
 	if r.Method == http.MethodGet && len(segments) == 3 {
 		return f.list(r)
 	}
@@ -160,6 +170,51 @@ func (f *fakeCluster) answer(r *http.Request) (int, any) {
 	}
 
 	return f.answerOne(r.Method, path, sent)
+}
+
+// group answers what is asked of the group example.com but its objects: segments are those of the path behind /apis. There is
+// another group, which has one kind.
+func (f *fakeCluster) group(segments []string) (int, any) {
+	const ours, another = "example.com", "example.org"
+
+	groups := []metav1.APIGroup{group(another, "v1")}
+	if len(f.versions) > 0 {
+		groups = append(groups, group(ours, f.versions...))
+	}
+
+	if len(segments) == 0 {
+		return http.StatusOK, metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}, Groups: groups}
+	}
+
+	i := slices.IndexFunc(groups, func(one metav1.APIGroup) bool { return one.Name == segments[0] })
+
+	switch {
+	case i < 0:
+		return status(http.StatusNotFound, "NotFound", "404 page not found")
+	case len(segments) == 1:
+		return http.StatusOK, groups[i]
+	case f.away && segments[0] == ours:
+		return status(http.StatusServiceUnavailable, "ServiceUnavailable", "service unavailable")
+	case len(segments) > 2:
+		return status(http.StatusNotFound, "NotFound", "404 page not found")
+	case segments[0] == another:
+		return http.StatusOK, apiResources(another+"/v1", map[string]string{"gadgets": "Gadget"})
+	case !slices.Contains(f.versions, segments[1]):
+		return status(http.StatusNotFound, "NotFound", "404 page not found")
+	default:
+		return http.StatusOK, apiResources(ours+"/"+segments[1], map[string]string{"widgets": "Widget"})
+	}
+}
+
+func group(name string, versions ...string) metav1.APIGroup {
+	made := metav1.APIGroup{TypeMeta: metav1.TypeMeta{Kind: "APIGroup", APIVersion: "v1"}, Name: name}
+	for _, version := range versions {
+		made.Versions = append(made.Versions, metav1.GroupVersionForDiscovery{GroupVersion: name + "/" + version, Version: version})
+	}
+
+	made.PreferredVersion = made.Versions[0]
+
+	return made
 }
 
 func (f *fakeCluster) answerOne(method, path string, sent *unstructured.Unstructured) (int, any) {
@@ -256,12 +311,16 @@ func metadataOf(object map[string]any) map[string]any {
 }
 
 func kinds(gone string) any {
-	known := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: "v1"}
-	for name, kind := range map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "namespaces": "Namespace"} {
-		if kind == gone {
-			continue
-		}
+	served := map[string]string{"configmaps": "ConfigMap", "secrets": "Secret", "services": "Service", "namespaces": "Namespace"}
+	maps.DeleteFunc(served, func(_, kind string) bool { return kind == gone })
 
+	return apiResources("v1", served)
+}
+
+// apiResources is what is said of a version of a group that has these kinds, by the names of their resources.
+func apiResources(groupVersion string, served map[string]string) any {
+	known := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: groupVersion}
+	for name, kind := range served {
 		known.APIResources = append(known.APIResources, metav1.APIResource{
 			Name: name, Kind: kind, Namespaced: kind != "Namespace", Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
 		})

@@ -184,7 +184,7 @@ func isNamed(info *resource.Info, named drift.Object) bool {
 		(object.Namespace == "" || object.Namespace == named.Namespace)
 }
 
-// locate finds objects in the cluster's kinds. Of a kind that it does not have any more, there are none.
+// locate finds objects in the cluster's kinds. Of a kind that it does not serve any more, there are none.
 func locate(s *attempt, objects map[drift.Object]time.Time) (kube.ResourceList, error) {
 	mapper, err := s.config.RESTClientGetter.ToRESTMapper()
 	if err != nil {
@@ -195,8 +195,18 @@ func locate(s *attempt, objects map[drift.Object]time.Time) (kube.ResourceList, 
 
 	// In one order: people are told of them.
 	for _, object := range slices.SortedFunc(maps.Keys(objects), func(a, b drift.Object) int { return strings.Compare(a.String(), b.String()) }) {
-		mapping, err := mapper.RESTMapping(schema.GroupKind{Group: object.Group, Kind: object.Kind})
-		if meta.IsNoMatchError(err) || object.Name == "" { // a generated name has no counterpart
+		if object.Name == "" { // a generated name has no counterpart
+			continue
+		}
+
+		kind := schema.GroupKind{Group: object.Group, Kind: object.Kind}
+
+		mapping, err := mapper.RESTMapping(kind)
+		if meta.IsNoMatchError(err) {
+			if err := s.guard.MustBeUnserved(kind); err != nil {
+				return nil, fmt.Errorf("no object was changed, because failed revisions of the release name %s: %w", object, err)
+			}
+
 			continue
 		}
 

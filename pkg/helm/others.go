@@ -40,7 +40,7 @@ func (c *Client) spareOthers(s *attempt, request Request, target, failed *releas
 		return err
 	}
 
-	s.storage.reduced = &reduced
+	s.storage.reduced, s.guard.Needed = &reduced, reduced
 	tellKept(s, request, "not written by the rollback, and not part of the release any more, because others have them by now: ", others)
 
 	return nil

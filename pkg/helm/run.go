@@ -82,6 +82,9 @@ const (
 	// NoteObjectsKept is of objects that stay when the release goes, or does not name them any more: the chart keeps them, they
 	// are somebody else's, or a revision that failed took them over.
 	NoteObjectsKept Note = "ObjectsKept"
+	// NoteObjectsGone is of objects of an older revision that an action did without: the workload cluster does not serve their
+	// kinds any more.
+	NoteObjectsGone Note = "ObjectsGone"
 )
 
 func (r *Request) note(note Note, text string) {

@@ -105,6 +105,29 @@ func (c *Client) fateOf(info *resource.Info, began time.Time) (fate, error) {
 	return fateRemoved, nil
 }
 
+// leaveOut lets an action do without objects of older revisions whose kinds the cluster does not serve any more, and tells of each
+// once. What is to be made is never left out.
+func (s *attempt) leaveOut(request Request) {
+	told := map[drift.Object]bool{}
+
+	s.guard.LeftOut = func(objects []drift.Object) {
+		var names []string
+
+		for _, object := range objects {
+			if !told[object] {
+				names = append(names, object.String())
+			}
+
+			told[object] = true
+		}
+
+		if len(names) > 0 {
+			request.note(NoteObjectsGone, s.values.redact("left out, because the workload cluster does not serve their kinds any more, and has no objects of them: "+
+				strings.Join(names, ", ")))
+		}
+	}
+}
+
 func tellKept(s *attempt, request Request, why string, objects kube.ResourceList) {
 	var names []string
 	for _, info := range objects {

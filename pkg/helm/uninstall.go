@@ -30,6 +30,8 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 		return err
 	}
 
+	s.leaveOut(request)
+
 	// Objects that are left need a record that knows them.
 	s.storage.keep = onceFine(func() error {
 		err := cmp.Or(s.guard.Undeleted(), soft.Err())

@@ -8,6 +8,7 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
@@ -27,7 +28,14 @@ type Guard struct {
 	// Left finds what else is to be removed when the objects of the new manifest are written, which names none of it. Its
 	// error ends the update before that changes anything. Nil finds nothing.
 	Left func() (kube.ResourceList, error)
+	// LeftOut is told of objects of older revisions whose kinds the cluster does not serve any more: the action goes on without
+	// them. Nil lets it fail.
+	LeftOut func(objects []drift.Object)
+	// Needed is a manifest of an older revision whose objects are to be made: nothing of it is left out.
+	Needed string
 
+	clients   action.RESTClientGetter
+	unserved  map[schema.GroupKind]bool // kinds that are known to be
 	deletions deletions
 }
 
@@ -38,7 +46,7 @@ func (g *Guard) Watch(config *action.Configuration) error {
 		return err
 	}
 
-	config.KubeClient = &guardedClient{Client: client, guard: g}
+	config.KubeClient, g.clients = &guardedClient{Client: client, guard: g}, config.RESTClientGetter
 
 	return nil
 }

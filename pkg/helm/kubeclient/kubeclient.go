@@ -1,6 +1,7 @@
 // Package kubeclient makes what Helm uses to talk to a workload cluster: requests that end, clients, lookups of
-// templates, and a guard that keeps updates and hooks off what is not the release's. It remembers the kinds whose fields
-// the API server validates; it asks about the others in every action. Only pkg/helm uses it.
+// templates, and a guard. That keeps updates and hooks off what is not the release's, and does without objects of kinds
+// that are not served any more. The package remembers the kinds whose fields the API server validates; it asks about the
+// others in every action. Only pkg/helm uses it.
 package kubeclient
 
 import (
