@@ -25,8 +25,8 @@ var (
 	// ErrTemplate: the template does not load, validate or translate. This never depends on what is in Omni.
 	ErrTemplate = errors.New("invalid cluster template")
 
-	// ErrCollision: a resource of the template exists in Omni and belongs to another cluster. The error is a
-	// *CollisionError.
+	// ErrCollision: a resource of the template exists in Omni and belongs to another cluster, or to another part of this
+	// one. The error is a *CollisionError.
 	ErrCollision = errors.New("already in use in Omni")
 
 	// ErrClusterTearingDown: Omni is destroying the cluster; nothing is planned until it is gone.

@@ -3967,7 +3967,7 @@ func schema_pkg_apis_omni_v1alpha1_ApprovedChange(ref common.ReferenceCallback) 
 					},
 					"members": {
 						SchemaProps: spec.SchemaProps{
-							Description: "members identifies the machines that a machine set held when its destruction was approved, but for those that Omni took from a class.",
+							Description: "members identifies the machines that a machine set held when its destruction was approved, but for those that Omni took from a class, or where a patch goes that is taken from machines.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -29,6 +29,7 @@ func (p *Plan) HeldBack(consent, admit func(Change) bool) []Change {
 //     removal is held: they would run on without their configuration.
 //   - The teardown of a set while the removal of one of its machines is held: the set's teardown would include it.
 //   - A manifest group that gives objects to another one whose change is held: Omni would remove them in between.
+//   - New machines of a place while a patch that goes there from another one is held: they would come without it.
 //   - New machines of a control plane while a machine that leaves it waits for its turn: a swap must not leave etcd
 //     with an even number of members until then.
 func holdBack(steps []step, consent, admit func(Change) bool) []bool {
@@ -67,18 +68,26 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 }
 
 // affected is what the held steps of a plan affect.
-type affected struct{ sets, machines, controlPlanes, manifests map[string]bool }
+type affected struct {
+	sets, machines, controlPlanes, manifests map[string]bool
+
+	moves []move
+}
 
 // add records a held step.
-func (a affected) add(s step, isTurn bool) {
+func (a *affected) add(s step, isTurn bool) {
 	a.addManifests(s)
+
+	if m, moved := moveOf(s.old, s.new); moved {
+		a.moves = append(a.moves, m)
+	}
 
 	if s.change.Type == omnires.MachineSetType {
 		a.sets[s.change.ID] = true
 	}
 
 	// A change that removes nothing leaves the machine as it is: nothing depends on it.
-	if !s.change.Destructive {
+	if len(s.leaving()) == 0 {
 		return
 	}
 
@@ -92,14 +101,18 @@ func (a affected) add(s step, isTurn bool) {
 }
 
 // addManifests records a manifest group that Omni does not get yet.
-func (a affected) addManifests(s step) {
+func (a *affected) addManifests(s step) {
 	if s.change.Type == TypeManifestGroup && s.change.Action != ActionDestroy {
 		a.manifests[s.change.ID] = true
 	}
 }
 
 // holds reports whether a step depends on a held one.
-func (a affected) holds(s step) bool {
+func (a *affected) holds(s step) bool {
+	if slices.ContainsFunc(a.moves, func(m move) bool { return slices.ContainsFunc(s.coming(), m.givesTo) }) {
+		return true
+	}
+
 	if slices.ContainsFunc(s.keepers, func(keeper resource.Resource) bool { return a.manifests[keeper.Metadata().ID()] }) {
 		return true
 	}

@@ -177,6 +177,7 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 	}
 
 	b.judgeUpdate(&s)
+	b.judgeMove(&s)
 	b.addStep(plan, s)
 
 	return false
@@ -209,6 +210,18 @@ func (b planBuilder) judgeUpdate(s *step) {
 	if s.change.Destructive {
 		s.change.Version = old.Metadata().Version().String()
 	}
+}
+
+// judgeMove decides whether an update takes a patch from machines of a cluster that is being adopted.
+func (b planBuilder) judgeMove(s *step) {
+	m, moved := moveOf(s.old, s.new)
+	if !moved || !b.options.EveryDestroyIsDestructive || !b.hasMachine(m.takesFrom) {
+		return
+	}
+
+	s.change.Destructive, s.change.Reason = true, reasonTakenFromTheirs
+	s.change.Version = s.old.Metadata().Version().String()
+	s.change.Members = digestOfNames(m.to.set, m.to.machine)
 }
 
 // keepLocks copies the annotations that users set in Omni and that the library's Sync would erase because no template

@@ -38,7 +38,7 @@ type Change struct {
 	// MachineSetNode or Link, or an update that lowers a MachineSet's machine count, changes its class or goes from
 	// unlimited to a number. A machine that moves to another set is torn down in the old set and created in the new one.
 	// Destructive is also true if Omni removes objects from the running cluster because a manifest group is destroyed or
-	// leaves mode full.
+	// leaves mode full, and, with Options.EveryDestroyIsDestructive, if an update takes a patch from machines.
 	Destructive bool
 	// Reason is why the change is destructive, or, in Plan.WaitingForOmni, what it waits for, in a few words; else empty.
 	Reason string
@@ -51,8 +51,9 @@ type Change struct {
 	// from; else empty. Omni increments it with every change. It is a part of Hash but not of Key: an approval is for this
 	// one update, and not for the next one between the same sizes.
 	Version string
-	// Members identifies the machines of a MachineSet to destroy, except those that Omni took from a class; else empty. It
-	// is a part of Key: the set's teardown includes these machines, and consent was given for no others.
+	// Members identifies the machines of a MachineSet to destroy, except those that Omni took from a class, or the place that
+	// a destructive update of a patch takes it to; else empty. It is a part of Key: the set's teardown includes these machines,
+	// and consent was given for no others.
 	Members string
 	// Kind is what the change is about, for a rollout.
 	Kind Kind

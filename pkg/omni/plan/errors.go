@@ -6,8 +6,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// CollisionError names a resource of the template that another cluster (or, for a machine, a machine class of this one)
-// already uses. It is ErrCollision.
+// CollisionError names a resource of the template that another cluster, or another part of this one, already uses. It is
+// ErrCollision.
 type CollisionError struct {
 	// Type is the COSI resource type, such as "MachineSetNodes.omni.sidero.dev".
 	Type string
@@ -17,12 +17,18 @@ type CollisionError struct {
 	Cluster string
 	// Allocated is true if Omni itself allocated the machine through a machine class.
 	Allocated bool
+	// Here says, if it is this very cluster, what of it uses the resource, and what to do; else empty.
+	Here string
 	// Leaving is true if that cluster is being torn down, and Gone if Omni has no cluster of that name (any more).
 	Leaving, Gone bool
 }
 
 // Error implements error.
 func (e *CollisionError) Error() string {
+	if e.Here != "" {
+		return fmt.Sprintf("%s %q is %s by %s", omni.KindOf(e.Type), e.ID, omni.ErrCollision, e.Here)
+	}
+
 	how := ""
 	if e.Allocated {
 		how = " through a machine class"

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
@@ -84,17 +86,25 @@ func isLocked(item resource.Resource) bool {
 	return locked
 }
 
-// ifMachines returns the kind if the step affects machines that the cluster has now, else KindFree.
+// ifMachines returns the kind if the step affects machines that the cluster has now, where the resource is or where it was,
+// else KindFree.
 func (b planBuilder) ifMachines(s step, kind Kind) Kind {
-	for set, nodes := range b.nodes {
-		for _, node := range nodes {
-			switch {
-			case len(s.machines) > 0 && node == s.machines[0],
-				len(s.machines) == 0 && (s.set == "" || s.set == set):
-				return kind
-			}
-		}
+	if b.hasMachine(func(m member) bool {
+		return s.old != nil && placeOf(s.old).covers(m) || s.new != nil && placeOf(s.new).covers(m)
+	}) {
+		return kind
 	}
 
 	return KindFree
+}
+
+// hasMachine reports whether a filter accepts one of the machines that the cluster has now.
+func (b planBuilder) hasMachine(filter func(member) bool) bool {
+	for set, nodes := range b.nodes {
+		if slices.ContainsFunc(nodes, func(node string) bool { return filter(member{set, node}) }) {
+			return true
+		}
+	}
+
+	return false
 }

@@ -32,8 +32,9 @@ type Plan struct {
 	Cluster string
 	// Changes are the writes, in the order in which Apply makes them.
 	Changes []Change
-	// WaitingForOmni are changes that cannot be made yet: the resource is being torn down, or Omni has not released a machine of
-	// a class yet. Reason says which. A plan that has only these is not finished.
+	// WaitingForOmni are changes that cannot be made yet: the resource is being torn down, Omni has not released a machine of a
+	// class yet, or machines have to leave with a patch before it goes elsewhere. Reason says which. A plan that has only these
+	// is not finished.
 	WaitingForOmni []Change
 	// Hash is the sha256 (hexadecimal) over the sorted keys of the destructive
 	// changes that have not begun; empty if there are none.
@@ -121,7 +122,9 @@ func (p *Plan) Addition() (Change, bool) {
 //     Sync would silently relabel;
 //   - keeps machine locks set in Omni unless a Machine document names the machine, and always keeps the cluster's own
 //     lock and import marks;
-//   - never changes a resource that is being torn down (Plan.WaitingForOmni), nor a cluster that is (ErrClusterTearingDown).
+//   - never changes a resource that is being torn down (Plan.WaitingForOmni), nor a cluster that is (ErrClusterTearingDown);
+//   - never takes a patch that changes its place from machines that are to leave, nor lets machines come before it is in
+//     their place (Plan.WaitingForOmni, or ErrCollision if both would have to have it at once).
 //
 // A template that needed no change is not compared again while the state has what the comparison read (Checked).
 //
@@ -191,6 +194,10 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	}
 
 	plan := builder.build(ctx, result, seen)
+	if err = plan.orderMoves(movesIn(result.Update)); err != nil {
+		return nil, err
+	}
+
 	if plan.uuid, err = omni.ReadUUID(ctx, st, cluster); err != nil {
 		return nil, err
 	}

@@ -103,7 +103,12 @@ func membersOf(sets []SetState, id string) string {
 		return ""
 	}
 
-	sum := sha256.Sum256([]byte(strings.Join(machines, "\n")))
+	return digestOfNames(machines...)
+}
+
+// digestOfNames returns a short digest, for Change.Members.
+func digestOfNames(names ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(names, "\n")))
 
 	return hex.EncodeToString(sum[:16])
 }

@@ -208,7 +208,7 @@ const (
 	ReasonTemplateValid = "TemplateValid"
 	// ReasonChangesPlanned: There are changes to apply.
 	ReasonChangesPlanned = "ChangesPlanned"
-	// ReasonCollision: Something that the template needs belongs to another cluster in Omni.
+	// ReasonCollision: Something that the template needs belongs to another cluster in Omni, or to another part of this one.
 	ReasonCollision = "Collision"
 	// ReasonOwnershipLost: Another object's mark is on the cluster in Omni.
 	ReasonOwnershipLost = "OwnershipLost"

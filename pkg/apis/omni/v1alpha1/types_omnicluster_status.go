@@ -235,7 +235,7 @@ type ApprovedChange struct {
 	NewSize string `json:"newSize,omitempty"`
 
 	// members identifies the machines that a machine set held when its destruction was approved, but for those that
-	// Omni took from a class.
+	// Omni took from a class, or where a patch goes that is taken from machines.
 	// +optional
 	Members string `json:"members,omitempty"`
 

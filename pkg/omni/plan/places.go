@@ -1,0 +1,206 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/template"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// reasonTakenFromTheirs is why, in an adoption, an update is destructive that takes a patch from machines.
+const reasonTakenFromTheirs = "takes it from machines that had it before the cluster was adopted"
+
+// place is what a resource configures: a machine set, one machine, or, if both are empty, all machines of the cluster.
+type place struct{ set, machine string }
+
+func placeOf(item resource.Resource) place {
+	var p place
+
+	p.set, _ = item.Metadata().Labels().Get(omnires.LabelMachineSet)
+	p.machine, _ = item.Metadata().Labels().Get(omnires.LabelClusterMachine)
+
+	if item.Metadata().Type() == omnires.KernelArgsType {
+		p.machine = item.Metadata().ID()
+	}
+
+	return p
+}
+
+// covers reports whether a machine is configured by what is in the place.
+func (p place) covers(m member) bool {
+	return p == place{} || p.set != "" && p.set == m.set || p.machine != "" && p.machine == m.machine
+}
+
+// member is a machine of a set; without a machine it is one that nobody knows yet, such as that of a class.
+type member struct{ set, machine string }
+
+// move is an update that changes the place of a resource, which keeps its ID: a patch has it from its idOverride. It takes
+// the resource from one place and gives it to another in the same moment.
+type move struct {
+	from, to place
+	key      omni.ResourceKey
+	// going is true if Omni is tearing the resource down: it has to be gone before it can be created in its new place.
+	going bool
+}
+
+// moveOf returns the move that an update is, if it is one. The other resources of a template never move under the same ID:
+// they are the whole cluster's, or their ID is that of their machine. A machine set has its machines leave and join.
+func moveOf(old, updated resource.Resource) (move, bool) {
+	if old == nil || updated == nil {
+		return move{}, false
+	}
+
+	switch old.Metadata().Type() {
+	case omnires.ConfigPatchType, omnires.ExtensionsConfigurationType:
+	default:
+		return move{}, false
+	}
+
+	m := move{from: placeOf(old), to: placeOf(updated), key: omni.KeyOf(old), going: old.Metadata().Phase() == resource.PhaseTearingDown}
+
+	return m, m.from != m.to
+}
+
+func movesIn(updates []template.UpdateChange) []move {
+	var moves []move
+
+	for _, update := range updates {
+		if m, moved := moveOf(update.Old, update.New); moved {
+			moves = append(moves, m)
+		}
+	}
+
+	return moves
+}
+
+// takesFrom reports whether a machine loses the resource.
+func (m move) takesFrom(machine member) bool { return m.from.covers(machine) && !m.to.covers(machine) }
+
+// givesTo reports whether a machine gets the resource, and did not have it.
+func (m move) givesTo(machine member) bool { return m.to.covers(machine) && !m.from.covers(machine) }
+
+func (m move) name() string { return fmt.Sprintf("%s %q", omni.KindOf(m.key.ResourceType), m.key.ID) }
+
+// orderMoves makes resources that change their place follow the machines. What machines are about to leave with stays
+// until they are gone, and machines come when theirs is there. If machines with the resource would have to go before others
+// that need it may come, the plan is none: half of a replacement would be made, and the other half perhaps never. The error
+// is ErrCollision then, because that ends when each has a resource of its own.
+func (p *Plan) orderMoves(moves []move) error {
+	var collisions []*CollisionError
+
+	for _, m := range moves {
+		leaving := p.stepsThat(func(s step) bool { return slices.ContainsFunc(s.leaving(), m.takesFrom) })
+		coming := p.stepsThat(func(s step) bool { return slices.ContainsFunc(s.coming(), m.givesTo) })
+		begun := !slices.ContainsFunc(leaving, func(s step) bool { return !s.change.TearingDown })
+
+		switch {
+		case m.going:
+			p.postpone(m, nil, coming)
+		case len(leaving) == 0:
+			p.putBeforeMachines(m.key)
+		case !begun && len(coming) > 0:
+			collisions = append(collisions, &CollisionError{
+				Type: m.key.ResourceType, ID: m.key.ID, Cluster: p.Cluster,
+				Here: fmt.Sprintf("machines that are to leave (%s), and machines that are to come (%s) need it, too: give it another ID there, so that both have theirs",
+					leaving[0].change, coming[0].change),
+			})
+		default:
+			p.postpone(m, leaving, coming)
+		}
+	}
+
+	return joinCollisions(collisions)
+}
+
+// postpone has a move wait for the machines that leave, and machines that come for the move.
+func (p *Plan) postpone(m move, leaving, coming []step) {
+	for _, s := range coming {
+		p.wait(omni.KeyOf(s.new), m.name()+" has to be there first")
+	}
+
+	if !m.going {
+		p.wait(m.key, fmt.Sprintf("machines that are to leave keep it until they are gone (%s); with another ID it need not wait", leaving[0].change))
+	}
+}
+
+// leaving returns the machines that a step takes out of the cluster, or out of their set. Which ones a set loses that gets
+// smaller is not known. A set that goes has some as long as it is there: Omni takes them off the list long before.
+func (s step) leaving() []member {
+	isNode := s.change.Type == TypeMachineSetNode && s.change.Action == ActionDestroy
+	isSet := s.change.Type == TypeMachineSet && s.change.Destructive
+
+	if !isNode && !isSet {
+		return nil
+	}
+
+	var members []member
+	for _, machine := range s.machines {
+		members = append(members, member{s.set, machine})
+	}
+
+	if isSet && (s.change.Action == ActionUpdate || s.change.TearingDown) {
+		members = append(members, member{set: s.set})
+	}
+
+	return members
+}
+
+// coming returns the machines that a step brings into the cluster. Those that a set lists are steps of their own.
+func (s step) coming() []member {
+	switch {
+	case s.change.Type == TypeMachineSetNode && s.change.Action == ActionCreate:
+		return []member{{s.set, s.change.ID}}
+	case s.change.Type == TypeMachineSet && s.change.adds() && strings.Contains(s.change.NewSize, "/"):
+		return []member{{set: s.set}}
+	default:
+		return nil
+	}
+}
+
+func (p *Plan) stepsThat(filter func(step) bool) []step {
+	return slices.DeleteFunc(slices.Clone(p.steps), func(s step) bool { return !filter(s) })
+}
+
+// wait takes the create or update of a resource out of what is made now.
+func (p *Plan) wait(key omni.ResourceKey, reason string) {
+	if s, found := p.take(key); found {
+		s.change.Reason = reason
+		p.WaitingForOmni = append(p.WaitingForOmni, s.change)
+	}
+}
+
+// putBeforeMachines puts an update before the first machine that may need it.
+func (p *Plan) putBeforeMachines(key omni.ResourceKey) {
+	s, found := p.take(key)
+	if !found {
+		return
+	}
+
+	at := slices.IndexFunc(p.steps, func(other step) bool {
+		return other.change.Type == TypeMachineSet || other.change.Type == TypeMachineSetNode
+	})
+	if at < 0 {
+		at = len(p.steps)
+	}
+
+	p.steps = slices.Insert(p.steps, at, s)
+	p.Changes = slices.Insert(p.Changes, at, s.change)
+}
+
+// take removes the create or update of a resource from the plan.
+func (p *Plan) take(key omni.ResourceKey) (step, bool) {
+	i := slices.IndexFunc(p.steps, func(s step) bool { return s.new != nil && omni.KeyOf(s.new) == key })
+	if i < 0 {
+		return step{}, false
+	}
+
+	s := p.steps[i]
+	p.steps, p.Changes = slices.Delete(p.steps, i, i+1), slices.Delete(p.Changes, i, i+1)
+
+	return s, true
+}
