@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -112,6 +114,71 @@ func TestAdopt(t *testing.T) {
 		return map[bool]string{true: "it is still there"}[len(f.view().Patches) > 0]
 	})
 	f.quiet()
+}
+
+// An adopted cluster has a group of three objects, of which the documents drop one, and later another. The approval of the
+// first is none for the second, though the change waited all the time.
+func TestAdoptedObjectsAreApprovedOneByOne(t *testing.T) {
+	const group = "200-cluster-demo-a"
+
+	f := handmade(t, nil)
+	f.manifestsByHand(group, specs.KubernetesManifestGroupSpec_FULL)
+
+	objects := func(names ...string) string {
+		var text string
+		for _, name := range names {
+			text += "---\napiVersion: v1\nkind: Namespace\nmetadata: {name: " + name + "}\n"
+		}
+
+		return text
+	}
+
+	_, err := safe.StateUpdateWithConflicts(t.Context(), f.omni.State(), omnires.NewKubernetesManifestGroup(group).Metadata(),
+		func(res *omnires.KubernetesManifestGroup) error {
+			return res.TypedSpec().Value.SetUncompressedData([]byte(objects("x", "y", "z")))
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	wants := func(names ...string) {
+		f.edit(func(o *v1alpha1.OmniCluster) {
+			manifest := v1alpha1.Manifest{Name: "a", Mode: v1alpha1.ManifestFull}
+			for _, name := range names {
+				manifest.Inline = append(manifest.Inline, v1alpha1.FreeForm{Raw: []byte(`{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"` + name + `"}}`)})
+			}
+
+			o.Spec.Kubernetes.Manifests = []v1alpha1.Manifest{manifest}
+		})
+	}
+
+	wants("x", "y")
+	f.untilKnown()
+
+	cluster := f.get()
+	says(t, message(cluster, "Ready"), `update KubernetesManifestGroup "`+group+`"`)
+
+	hash := cluster.Status.Plan.Hash
+
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend, o.Spec.ApprovedPlan = true, hash })
+	f.run()
+	wants("x")
+	f.run()
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
+	cluster = f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.quiet()
+
+	found, err := safe.StateGetByID[*omnires.KubernetesManifestGroup](t.Context(), f.omni.State(), group)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if text, err := bounds.Inflate(found.TypedSpec().Value); err != nil || text != objects("x", "y", "z") || cluster.Status.Plan.Hash == hash {
+		t.Errorf("%v: Omni has %s, the hash is %q, approved was %q", err, text, cluster.Status.Plan.Hash, hash)
+	}
+
+	f.approvePlan()
+	f.until("Ready", metav1.ConditionTrue, "Running")
 }
 
 // The first write is the mark, and it comes after the word in the status.

@@ -3967,7 +3967,7 @@ func schema_pkg_apis_omni_v1alpha1_ApprovedChange(ref common.ReferenceCallback) 
 					},
 					"members": {
 						SchemaProps: spec.SchemaProps{
-							Description: "members identifies the machines that a machine set held when its destruction was approved, but for those that Omni took from a class, or where a patch goes that is taken from machines.",
+							Description: "members identifies the machines that a machine set held when its destruction was approved, but for those that Omni took from a class. In an adoption it also identifies where a patch goes that is taken from machines, and the objects that a manifest group loses.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

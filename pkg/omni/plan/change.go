@@ -51,9 +51,9 @@ type Change struct {
 	// from; else empty. Omni increments it with every change. It is a part of Hash but not of Key: an approval is for this
 	// one update, and not for the next one between the same sizes.
 	Version string
-	// Members identifies the machines of a MachineSet to destroy, except those that Omni took from a class, or the place that
-	// a destructive update of a patch takes it to; else empty. It is a part of Key: the set's teardown includes these machines,
-	// and consent was given for no others.
+	// Members identifies what consent is given for besides the resource: the machines of a MachineSet to destroy, except those
+	// that Omni took from a class; the place that a destructive update of a patch takes it to; the objects that a manifest group
+	// loses in an adoption. Else it is empty. It is a part of Key: consent was given for no others.
 	Members string
 	// Kind is what the change is about, for a rollout.
 	Kind Kind

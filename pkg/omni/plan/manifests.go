@@ -92,7 +92,26 @@ func (b planBuilder) judgeManifests(ctx context.Context, s *step) {
 	if !known || len(missing) > 0 {
 		s.change.Reason = reasonPrunes
 		s.change.Version = s.old.Metadata().Version().String()
+		s.change.Members = b.approvedObjects(missing)
 	}
+}
+
+// approvedObjects identifies, in an adoption, the objects that a change of a manifest group removes. The live group does not
+// say which they are: the documents do, of this group and of those that keep some, and they can change after an approval.
+// Otherwise documents may take objects off without one.
+func (b planBuilder) approvedObjects(objects []manifestObject) string {
+	if !b.options.EveryDestroyIsDestructive || len(objects) == 0 {
+		return ""
+	}
+
+	names := make([]string, 0, len(objects))
+	for _, object := range objects {
+		names = append(names, fmt.Sprintf("%q", object))
+	}
+
+	slices.Sort(names)
+
+	return digestOfNames(names...)
 }
 
 // judgeManifestUpdate decides whether an update of a manifest group removes objects, and returns false if it has to wait.
@@ -107,7 +126,7 @@ func (b planBuilder) judgeManifestUpdate(s *step) bool {
 		return false
 	case isFull(s.old) && !isFull(s.new):
 		s.change.Reason = reasonLeavesFull
-	case move.removes && b.options.EveryDestroyIsDestructive:
+	case (!move.known || len(move.removed) > 0) && b.options.EveryDestroyIsDestructive:
 		s.change.Reason = reasonPrunesTheirs
 	default:
 		return true
@@ -115,6 +134,11 @@ func (b planBuilder) judgeManifestUpdate(s *step) bool {
 
 	s.change.Destructive = true
 	s.change.Version = s.old.Metadata().Version().String()
+	s.change.Members = b.approvedObjects(move.removed)
+
+	if b.options.EveryDestroyIsDestructive && !move.known {
+		s.change.Members = digestOfNames(specOf(s.new)...) // whatever the group had, it has no more than this then
+	}
 
 	return true
 }

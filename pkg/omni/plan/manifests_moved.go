@@ -34,8 +34,10 @@ type manifestUpdate struct {
 	// keepers are the groups that have the objects which this group gives away, and moved these objects.
 	keepers []resource.Resource
 	moved   []manifestObject
-	// removes is true if the group loses objects that the template does not want, or that nobody can read.
-	removes bool
+	// removed are the objects that the group loses and the template does not want. They are all of these only if the group
+	// can be read, which known says.
+	removed []manifestObject
+	known   bool
 	// waits is true if the update cannot be made yet.
 	waits bool
 
@@ -77,7 +79,7 @@ func (m *manifestMoves) visit(ctx context.Context, u *manifestUpdate) {
 
 	u.visiting = true
 	lost, known := m.lost(ctx, u)
-	u.removes = !known
+	u.known = known
 
 	for _, object := range lost {
 		for _, taker := range m.takers(ctx, u, object) {
@@ -106,7 +108,7 @@ func (m *manifestMoves) settle(ctx context.Context, u *manifestUpdate, lost []ma
 
 		switch {
 		case len(takers) == 0:
-			u.removes = true
+			u.removed = append(u.removed, object)
 		case at < 0:
 			kept = append(kept, object)
 		default:

@@ -309,6 +309,62 @@ func TestObjectsOfAnAdoptedCluster(t *testing.T) {
 	}
 }
 
+// The approval of what a group loses in an adoption is for these objects. Documents that take more objects off later, of which
+// nobody was asked, have another hash; documents that change something else have the same.
+func TestApprovalIsForTheObjectsOfAnAdoptedCluster(t *testing.T) {
+	for name, test := range map[string]struct {
+		live, approved, later []string
+		same                  bool
+	}{
+		"an object less":                       {[]string{"a full x,y,z"}, []string{"a full x,y"}, []string{"a full x"}, false},
+		"another object":                       {[]string{"a full x,y,z"}, []string{"a full x,y"}, []string{"a full x,z"}, false},
+		"an object that another group had":     {[]string{"a full x,y,z"}, []string{"a full x", "b full y"}, []string{"a full x", "b full w"}, false},
+		"of a group that leaves mode full":     {[]string{"a full x,y"}, []string{"a one-time x", "b full y"}, []string{"a one-time x", "b full w"}, false},
+		"of a group that goes":                 {[]string{"a full x,y"}, []string{"b full y"}, []string{"b full w"}, false},
+		"an object more":                       {[]string{"a full x,y,z"}, []string{"a full x,y"}, []string{"a full w,x,y"}, true},
+		"the order":                            {[]string{"a full x,y,z"}, []string{"a full x"}, []string{"a full w,x"}, true},
+		"another group":                        {[]string{"a full x,y,z"}, []string{"a full x"}, []string{"a full x", "b full w"}, true},
+		"a group goes, another has new things": {[]string{"a full x,y"}, []string{"b full y"}, []string{"b full y,w"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, manifests(test.live...))
+
+			approved := mustPlan(t, st, manifests(test.approved...), Options{EveryDestroyIsDestructive: true})
+			later := mustPlan(t, st, manifests(test.later...), Options{EveryDestroyIsDestructive: true})
+
+			if approved.Hash == "" || (approved.Hash == later.Hash) != test.same {
+				t.Errorf("the hash is %q for %v, then %q for %v", approved.Hash, lines(approved), later.Hash, lines(later))
+			}
+
+			key := func(plan *Plan) string { return plan.Destructive()[0].Key() }
+			if (key(approved) == key(later)) != test.same {
+				t.Errorf("the remembered approval is for %q, then needed for %q", key(approved), key(later))
+			}
+		})
+	}
+}
+
+// What a group loses that cannot be read is not known, so an approval is for the content that it gets.
+func TestApprovalIsForTheContentOfAGroupThatCannotBeRead(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, manifests("a full x"))
+	omnitest.MustChange(t, st, omnires.NewKubernetesManifestGroup("200-cluster-demo-a"), func(g *omnires.KubernetesManifestGroup) {
+		if err := g.TypedSpec().Value.SetUncompressedData([]byte("a: [")); err != nil {
+			t.Fatal(err)
+		}
+	})
+
+	hash := func(document string) string {
+		return mustPlan(t, st, document, Options{EveryDestroyIsDestructive: true}).Hash
+	}
+
+	approved := hash(manifests("a full x,y"))
+	if approved == "" || hash(manifests("a full x")) == approved || hash(manifests("a full x,y", "b full z")) != approved {
+		t.Errorf("%q for two objects, %q for one, %q with another group", approved, hash(manifests("a full x")), hash(manifests("a full x,y", "b full z")))
+	}
+}
+
 // An Omni may send groups that no template made. What cannot be read within bounds counts as unknown, so its destroy asks.
 func TestHostileManifests(t *testing.T) {
 	for name, text := range map[string]string{

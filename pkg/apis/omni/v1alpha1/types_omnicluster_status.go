@@ -235,7 +235,8 @@ type ApprovedChange struct {
 	NewSize string `json:"newSize,omitempty"`
 
 	// members identifies the machines that a machine set held when its destruction was approved, but for those that
-	// Omni took from a class, or where a patch goes that is taken from machines.
+	// Omni took from a class. In an adoption it also identifies where a patch goes that is taken from machines, and the
+	// objects that a manifest group loses.
 	// +optional
 	Members string `json:"members,omitempty"`
 

@@ -38,7 +38,8 @@ type ApprovedChangeApplyConfiguration struct {
 	// newSize is the machine count after a shrinking update.
 	NewSize *string `json:"newSize,omitempty"`
 	// members identifies the machines that a machine set held when its destruction was approved, but for those that
-	// Omni took from a class, or where a patch goes that is taken from machines.
+	// Omni took from a class. In an adoption it also identifies where a patch goes that is taken from machines, and the
+	// objects that a manifest group loses.
 	Members *string `json:"members,omitempty"`
 	// version of the Omni resource that a shrinking update or the removal of a manifest group starts from: another
 	// version was not approved.
