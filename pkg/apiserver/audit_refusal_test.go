@@ -35,6 +35,9 @@ func TestAuditOfRefusals(t *testing.T) {
 		release  = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniHelmRelease","metadata":{"name":"refused"},"spec":{"chart":{"values":%s}}}`
 	)
 
+	stored := strings.Replace(fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"env":{"TOKEN":"`+inline+`"}}}}`), `"refused"`, `"stored"`, 1)
+	s.mustCall(t, http.StatusCreated, http.MethodPost, base+"omniclusters", asJSON, stored)
+
 	for _, request := range []struct{ name, path, contentType, body, want string }{
 		{"a text where Talos wants a map", "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"env":"`+inline+`"}}}`), "a value is of type str"},
 		{"a list where Talos wants a text", "omniclusters", asJSON, fmt.Sprintf(cluster, `{"name":"p","inline":{"machine":{"token":["`+inline+`"]}}}`), "a value is of type seq"},
@@ -47,10 +50,29 @@ func TestAuditOfRefusals(t *testing.T) {
 		{"credentials in an endpoint", "omniconnections", asJSON, fmt.Sprintf(connects, "https://user:"+inline+"@omni.example.com"), "spec.endpoint: Invalid value: must have no user info"},
 		{"an endpoint that is no URL", "omniconnections", asJSON, fmt.Sprintf(connects, "https://user:"+inline+"@omni.example.com:port%zz"), "spec.endpoint: Invalid value: must be a URL"},
 		{"values that are a text", "omnihelmreleases", asJSON, fmt.Sprintf(release, `"`+inline+`"`), "must be an object"},
+		{"a merge patch with a text for a boolean", "omniclusters/stored", mergeBody, `{"spec":{"suspend":"true"}}`, "cannot unmarshal string into Go struct field OmniClusterSpec.spec.suspend of type bool"},
+		{"a merge patch with an unknown field", "omniclusters/stored?fieldValidation=Strict", mergeBody, `{"spec":{"suspnd":true}}`, `unknown field "spec.suspnd"`},
+		{"a merge patch with a block that is a text", "omniclusters/stored", mergeBody, `{"spec":{"patches":[{"name":"p","inline":"` + inline + `"}]}}`, "write inline blocks, manifests and values as YAML fields"},
+		{"a merge patch of the status", "omniclusters/stored/status", mergeBody, `{"status":{"observedGeneration":"x"}}`, "observedGeneration of type int64"},
+		{"a patch of kubectl with a text for a boolean", "omniclusters/stored", strategicBody, `{"spec":{"suspend":"true"}}`, "OmniClusterSpec.spec.suspend of type bool"},
+		{"a patch of kubectl with an unknown field", "omniclusters/stored?fieldValidation=Strict", strategicBody, `{"spec":{"suspnd":true}}`, `unknown field "spec.suspnd"`},
+		{"a strategic patch with an unknown field", "omniclusters/stored?fieldValidation=Strict", strategicBody,
+			`{"metadata":{"finalizers":["example.com/a"]},"spec":{"suspnd":true,"patches":[{"name":"p","inline":{"machine":{"token":"` + inline + `"}}}]}}`, `unknown field "spec.suspnd"`},
+		{"a strategic patch with a text for a boolean", "omniclusters/stored", strategicBody,
+			`{"metadata":{"finalizers":["example.com/a"]},"spec":{"suspend":"true","patches":[{"name":"p","inline":{"machine":{"token":"` + inline + `"}}}]}}`, "bool"},
+		{"a JSON patch with a text for a boolean", "omniclusters/stored", patchBody, `[{"op":"add","path":"/spec/suspend","value":"true"}]`, "OmniClusterSpec.spec.suspend of type bool"},
+		{"a JSON patch with an unknown field", "omniclusters/stored?fieldValidation=Strict", patchBody, `[{"op":"add","path":"/spec/suspnd","value":true}]`, `unknown field "spec.suspnd"`},
+		{"a JSON patch with a member of its own", "omniclusters/stored?fieldValidation=Strict", patchBody, `[{"op":"add","path":"/spec/suspend","value":true,"why":"` + inline + `"}]`, `json patch unknown field "[0].why"`},
+		{"an applied patch that is a text", "omniclusters/stored?fieldManager=f", apply, fmt.Sprintf(cluster, `{"name":"p","inline":"`+inline+`"}`), ".spec.patches[0].inline: expected map: write inline blocks"},
+		{"an applied patch that is a list", "omniclusters/stored?fieldManager=f", apply, fmt.Sprintf(cluster, `{"name":"p","inline":["`+inline+`"]}`), ".spec.patches[0].inline: expected map"},
+		{"applied patches that are a text", "omniclusters/new?fieldManager=f", apply, fmt.Sprintf(cluster, `"`+inline+`","`+inline+`"`), ".spec.patches[0]: expected map"},
+		{"an applied text for a boolean", "omniclusters/stored?fieldManager=f", apply, strings.Replace(fmt.Sprintf(cluster, ""), `"spec":{`, `"spec":{"suspend":"`+inline+`",`, 1), ".spec.suspend: expected boolean"},
+		{"an applied list for a text", "omniclusters/stored?fieldManager=f", apply, strings.Replace(fmt.Sprintf(cluster, ""), `"main"`, `["`+inline+`"]`, 1), ".spec.connectionRef.name: expected string"},
+		{"an applied unknown field", "omniclusters/stored?fieldManager=f", apply, strings.Replace(fmt.Sprintf(cluster, ""), `"spec":{`, `"spec":{"suspnd":"`+inline+`",`, 1), ".spec.suspnd: field not declared in schema"},
 		{"values with a number too large", "omnihelmreleases", asJSON, fmt.Sprintf(release, `{"a":1e9999,"password":"`+inline+`"}`), "1e9999"},
 	} {
 		method := http.MethodPost
-		if request.contentType == apply {
+		if request.contentType != asJSON {
 			method = http.MethodPatch
 		}
 

@@ -53,7 +53,7 @@ func (w *weighed) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 
 	updated, err := w.UpdatedObjectInfo.UpdatedObject(ctx, old)
 	if err != nil {
-		return nil, err // the library knows its errors
+		return nil, withoutContent(err)
 	}
 
 	forgetKind(updated, old)
