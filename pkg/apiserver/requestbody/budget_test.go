@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/lease"
 )
 
 // TestBodiesShareABudget: a large request waits for another one, a small request does not wait, and a client that
@@ -71,6 +73,65 @@ func TestBodiesShareABudget(t *testing.T) {
 	if again := send(handler, large, ""); again.Code != http.StatusOK {
 		t.Errorf("after them: status %d: %s", again.Code, again.Body)
 	}
+}
+
+// TestBudgetIsHeldByTheWork: what a request takes of the budget is given back when its work is done, and not when the request
+// has ended, or when its answer has been read.
+func TestBudgetIsHeldByTheWork(t *testing.T) {
+	var work func(http.ResponseWriter, *http.Request)
+
+	handler := bodies{
+		budget: semaphore.NewWeighted(bodiesBudget), serializer: scheme.Codecs, maxBytes: MaxBytes, wait: time.Minute,
+		next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { work(w, r) }),
+	}
+
+	taken := func(expected bool) {
+		t.Helper()
+
+		if free := handler.budget.TryAcquire(bodiesBudget); free == expected {
+			t.Errorf("the budget is free: %t", free)
+		} else if free {
+			handler.budget.Release(bodiesBudget)
+		}
+	}
+
+	send := func() {
+		request := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{"a":1}`))
+		request.Header.Set("Content-Type", "application/json")
+		handler.ServeHTTP(httptest.NewRecorder(), request)
+	}
+
+	for name, begin := range map[string]func(http.ResponseWriter){
+		"a status": func(w http.ResponseWriter) { w.WriteHeader(http.StatusOK) },
+		"a text":   func(w http.ResponseWriter) { _, _ = w.Write([]byte("a")) },
+	} {
+		work = func(w http.ResponseWriter, r *http.Request) {
+			t.Log("the answer begins with", name)
+			taken(true)
+			begin(w)
+			taken(false)
+
+			if _, err := lease.Retain(r.Context()); err == nil {
+				t.Error("work may begin that nobody counts")
+			}
+		}
+
+		send()
+	}
+
+	var done func()
+
+	work = func(_ http.ResponseWriter, r *http.Request) {
+		var err error
+		if done, err = lease.Retain(r.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+
+	send()
+	taken(true)
+	done()
+	taken(false)
 }
 
 // The library answers a body that is too long, and one that ends too early.

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/endpoints/responsewriter"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/lease"
 )
 
 // MaxBytes is the largest request body that is read, in bytes. Larger ones are answered with 413 and a message that
@@ -29,7 +32,7 @@ const (
 	// that whoever reads JSON allows: a list, a watch event and a patch add levels of their own.
 	maxBodyDepth = 1000
 
-	// The memory that a request takes until it is answered: its text some times over, and for each value its entries
+	// The memory that a request takes until its work is done: its text some times over, and for each value its entries
 	// in the typed object, in the stored object, and in the structures of field ownership. Measured: 50,000 empty
 	// objects in a free-form block take 74 MiB.
 	copiesOfBody  = 6
@@ -45,7 +48,7 @@ const (
 	// Measured for 900 KiB: 80 MiB with 64 levels, 276 MiB with 260.
 	mergedPerByteAndLevel = 1.25
 
-	// bodiesBudget is the memory that all requests in progress may take together, in bytes. A request that needs more
+	// bodiesBudget is the memory that the work for all requests may take together, in bytes. A request that needs more
 	// than all of it runs alone.
 	bodiesBudget = 160 << 20
 	// bodyWait is how long a request waits for its part of the budget.
@@ -94,15 +97,50 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	release, err := b.admit(r, body)
+	giveBack, err := b.admit(r, body)
 	if err != nil {
 		b.refuse(w, r, err)
 
 		return
 	}
+
+	b.serve(w, r, body, lease.New(giveBack))
+}
+
+// serve passes a request on with its part of the budget. The part is held as long as the work lasts: the store retains it,
+// because the library goes on with work whose request has ended, and this handler gives it up when the answer begins,
+// because nobody knows when the client will have read it.
+func (b bodies) serve(w http.ResponseWriter, r *http.Request, body []byte, part *lease.Lease) {
+	release := sync.OnceFunc(part.Release)
 	defer release()
 
+	w = responsewriter.WrapForHTTP1Or2(&answer{ResponseWriter: w, begin: release})
+	r = r.WithContext(lease.With(r.Context(), part))
+
 	b.next.ServeHTTP(w, withBody(asMergePatch(b.withCreation(r, body), body), bytes.NewReader(body)))
+}
+
+// answer calls begin when the answer to a request begins.
+type answer struct {
+	http.ResponseWriter
+
+	begin func()
+}
+
+// Unwrap implements responsewriter.UserProvidedDecorator.
+func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *answer) WriteHeader(status int) {
+	a.begin()
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (a *answer) Write(text []byte) (int, error) {
+	a.begin()
+
+	return a.ResponseWriter.Write(text)
 }
 
 // withCreation stores the body of a create request in the request's context. See registry.WithCreation.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/lease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
@@ -33,6 +34,12 @@ var (
 func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
+	release, err := lease.Retain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+
 	reservation := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
 
 	created, err := r.Store.Create(ctx, obj, reservation.Created(validate), options)
@@ -46,6 +53,12 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
+	release, err := lease.Retain(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
+
 	reservation := r.ledger.Begin(r.DefaultQualifiedResource, len(options.DryRun) > 0)
 
 	bounded := &weighed{UpdatedObjectInfo: info}
@@ -61,6 +74,12 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
+	release, err := lease.Retain(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
+
 	deleted, gone, err := r.Store.Delete(ctx, name, r.guarded(validate), options)
 
 	return deleted, gone, explainTooLarge(err) // with finalizers it writes when the deletion began
@@ -71,6 +90,12 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
 	list *metainternalversion.ListOptions,
 ) (runtime.Object, error) {
+	release, err := lease.Retain(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+
 	deleted, err := r.Store.DeleteCollection(ctx, r.guarded(validate), options, list)
 
 	return deleted, explainTooLarge(err)
@@ -130,6 +155,12 @@ func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
+	release, err := lease.Retain(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
+
 	bounded := &weighed{UpdatedObjectInfo: info}
 	defer bounded.release()
 

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/lease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
@@ -72,6 +73,12 @@ func (r *scaleREST[T]) Update(ctx context.Context, name string, info rest.Update
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
+	release, err := lease.Retain(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer release()
+
 	scale := r.descriptor.Scale
 	room := r.ledger.Begin(r.descriptor.Resource(), len(options.DryRun) > 0)
 
