@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -77,6 +78,16 @@ func (f *fixture) written(verb, resourceType, id string) int {
 	return last
 }
 
+// joined runs until Omni has one machine in a set.
+func (f *fixture) joined(set string) {
+	f.t.Helper()
+	f.eventually("the machine in the new set", func() string {
+		f.run()
+
+		return map[bool]string{true: fmt.Sprint(f.view().Machines)}[f.view().Machines[set] != 1]
+	})
+}
+
 // A set is replaced by another that has the patch under the same ID. The old machines never run without it, neither before
 // somebody approves nor before the settle time is over, and no half of the replacement is made. With an ID for each both
 // have theirs.
@@ -103,8 +114,10 @@ func TestHazardPatchOfASetThatIsReplaced(t *testing.T) {
 			reason := map[v1alpha1.ChangePolicy]string{v1alpha1.ChangePolicyApply: v1alpha1.ReasonWaitingToSettle}[policy]
 			f.until("Synced", metav1.ConditionFalse, reason)
 
-			if old, added := f.patchIn(netPatch), f.patchIn("401-net"); old != "demo-w" || added != "demo-b" || f.view().Machines["demo-b"] != 1 {
-				t.Errorf("while the old set waits its patch is in %q, the other in %q: %v", old, added, f.view())
+			f.joined("demo-b")
+
+			if old, added := f.patchIn(netPatch), f.patchIn("401-net"); old != "demo-w" || added != "demo-b" {
+				t.Errorf("while the old set waits its patch is in %q, the other in %q", old, added)
 			}
 
 			if policy == v1alpha1.ChangePolicyConfirmDestructive {
@@ -185,13 +198,18 @@ func TestHazardPatchThatMovesWaitsForItsTurn(t *testing.T) {
 		t.Errorf("wrote more than the empty set: %v", f.omni.Writes()[writes:])
 	}
 
-	f.admit()
-	f.until("Ready", metav1.ConditionTrue, "Running")
-	f.eventually("the machine in the new set", func() string {
+	// A ticket comes back if the cluster is not Ready when it arrives; then the policy gives another.
+	f.eventually("the turn", func() string {
+		if f.turn().State == v1alpha1.RolloutHeld {
+			f.advance(2 * time.Second)
+			f.admit()
+		}
+
 		f.run()
 
-		return map[bool]string{true: fmt.Sprint(f.view().Machines)}[f.view().Machines["demo-b"] != 1]
+		return noState(f.turn(), v1alpha1.RolloutAdmitted)
 	})
+	f.joined("demo-b")
 
 	joins, moves := f.written("Create", omnires.MachineSetNodeType, f.machines[1]), f.written("Update", omnires.ConfigPatchType, netPatch)
 	if got := f.patchIn(netPatch); got != "demo-b" || moves < 0 || moves > joins {

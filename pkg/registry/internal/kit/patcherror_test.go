@@ -49,7 +49,7 @@ func TestPatchErrorsWithoutContent(t *testing.T) {
 	}
 
 	for _, unchanged := range []error{other, invalid("spec", "text", "x"), apierrors.NewConflict(schema.GroupResource{}, "a", other)} {
-		if got := withoutContent(unchanged); got != unchanged { //nolint:errorlint // the same
+		if got := withoutContent(unchanged); got != unchanged {
 			t.Errorf("%v became %v", unchanged, got)
 		}
 	}
