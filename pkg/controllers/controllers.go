@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/deletionrights"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
@@ -36,6 +37,8 @@ type Options struct {
 	HubID string
 	// Namespace is the one that is served; empty: all.
 	Namespace string
+	// Deletion says what outlives the deletion of Namespace until the controllers have cleaned up; see DeletionRights.
+	Deletion DeletionRights
 	// ExportNamespaces are those besides its own to which an OmniKubeconfigExport may write its Secret.
 	ExportNamespaces []string
 	// Endpoints says where the keys of OmniConnections may be used.
@@ -79,6 +82,12 @@ const (
 	DefaultRenderTimeout = render.DefaultTimeout
 	MinRenderMemory      = render.MinMemory
 )
+
+// DeletionRights names the RoleBinding of which a copy is kept while the namespace that is served is being deleted, and the Lease.
+type DeletionRights = deletionrights.Options
+
+// DeletionBinding returns the name of the copy of a RoleBinding that is kept.
+func DeletionBinding(name string) string { return deletionrights.CopyName(name) }
 
 // Limits is how much one connection may ask of its Omni (calls per second, and
 // how many at once), and how much is kept of Omnis.
@@ -157,6 +166,10 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Concurrency: options.Concurrency.OmniKubeconfigExport,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)
+	}
+
+	if err := deletionrights.Add(mgr, options.Deletion); err != nil {
+		return fmt.Errorf("add the controller of what a deletion of the namespace needs: %w", err)
 	}
 
 	return child.Add(mgr, child.Options{Objects: measured.objects, Concurrency: child.Concurrency{

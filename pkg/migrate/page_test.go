@@ -26,9 +26,11 @@ func TestPagesTakeOffOnlyOurs(t *testing.T) {
  {"kind":"OmniWorkers","metadata":{"namespace":"a","name":"none"}},
  {"kind":"OmniWorkers","metadata":{"namespace":"b","name":"theirs","finalizers":["x.io/1"]}}]}`
 		secrets = `{"items":[
- {"metadata":{"namespace":"a","name":"owned","ownerReferences":[{"apiVersion":"v1","uid":"1"},{"apiVersion":"omni.texashpc.com/v1alpha1","uid":"2"},{"apiVersion":"apps/v1","uid":"3"},{"apiVersion":"omni.texashpc.com/v1alpha1","uid":"4"}]}},
- {"metadata":{"namespace":"a","name":"used","finalizers":["omni.texashpc.com/in-use","x.io/1","omni.texashpc.com/kubeconfig-in-use","x.io/2"]}},
- {"metadata":{"namespace":"b","name":"theirs","ownerReferences":[{"apiVersion":"v1","uid":"1"}],"finalizers":["x.io/1"]}}]}`
+ {"kind":"RoleBinding","metadata":{"namespace":"a","name":"binding","finalizers":["x.io/1","omni.texashpc.com/in-use"]}},
+ {"kind":"Lease","metadata":{"namespace":"a","name":"lease","finalizers":["omni.texashpc.com/in-use"]}},
+ {"kind":"Secret","metadata":{"namespace":"a","name":"owned","ownerReferences":[{"apiVersion":"v1","uid":"1"},{"apiVersion":"omni.texashpc.com/v1alpha1","uid":"2"},{"apiVersion":"apps/v1","uid":"3"},{"apiVersion":"omni.texashpc.com/v1alpha1","uid":"4"}]}},
+ {"kind":"Secret","metadata":{"namespace":"a","name":"used","finalizers":["omni.texashpc.com/in-use","x.io/1","omni.texashpc.com/kubeconfig-in-use","x.io/2"]}},
+ {"kind":"Secret","metadata":{"namespace":"b","name":"theirs","ownerReferences":[{"apiVersion":"v1","uid":"1"}],"finalizers":["x.io/1"]}}]}`
 	)
 
 	for _, test := range []struct {
@@ -40,7 +42,11 @@ func TestPagesTakeOffOnlyOurs(t *testing.T) {
 			"ours":  `{"finalizers":[]}`,
 			"owned": `{"ownerReferences":[{"apiVersion":"v1","uid":"1"},{"apiVersion":"apps/v1","uid":"3"}]}`,
 		}},
-		{"install.md", "omni.texashpc.com/in-use", map[string]string{"used": `{"finalizers":["x.io/1","x.io/2"]}`}},
+		{"install.md", "omni.texashpc.com/in-use", map[string]string{
+			"used":    `{"finalizers":["x.io/1","x.io/2"]}`,
+			"binding": `{"finalizers":["x.io/1"]}`,
+			"lease":   `{"finalizers":[]}`,
+		}},
 	} {
 		script := blockOf(t, filepath.Join("../../docs/how-to", test.page), test.with)
 		p := pageShell{t: t, dir: t.TempDir(), lists: map[string]string{"secrets": secrets, "objects": objects}}
@@ -97,13 +103,13 @@ type pageShell struct {
 // kubectl prints a prepared answer to get, and notes the name, the type and the body of a patch.
 const kubectl = `#!/bin/sh
 case "$1" in
-get) case "$2" in secrets) cat "$DIR/secrets";; *) cat "$DIR/objects";; esac; exit;;
+get) case "$2" in secrets*) cat "$DIR/secrets";; *) cat "$DIR/objects";; esac; exit;;
 esac
 name= type=
 while [ $# -gt 0 ]; do
   case "$1" in
   -n|--namespace) shift;;
-  patch) shift; case "$1" in secret|*.omni.texashpc.com) name=$2; shift;; esac;;
+  patch) shift; case "$1" in secret|Secret|Lease|RoleBinding|*.omni.texashpc.com) name=$2; shift;; esac;;
   --type=*) type=${1#--type=};;
   --type) type=$2; shift;;
   -p|--patch) printf '%s\t%s\t%s\n' "$name" "$type" "$2" >> "$DIR/patches"; shift;;
@@ -118,7 +124,7 @@ func (p pageShell) run(script string) map[string]map[string]any {
 
 	for _, of := range regexp.MustCompile(`(?s)kubectl get (\S+).*?-o go-template='(.*?)'`).FindAllStringSubmatch(script, -1) {
 		name := "objects"
-		if of[1] == "secrets" {
+		if strings.HasPrefix(of[1], "secrets") {
 			name = "secrets"
 		}
 

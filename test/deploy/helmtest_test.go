@@ -40,8 +40,8 @@ func TestHelmTestPods(t *testing.T) {
 		"default":        {"omni-controller-check": "omni-controller --namespace=" + namespace},
 		"all-namespaces": {"omni-controller-check": "omni-controller --all-namespaces --leader-election-namespace=" + namespace},
 		"everything": {
-			"omni-controller-team-a-check": "omni-controller-team-a --namespace=team-a --export-namespaces=argocd,flux-system --hub-id=id-of-hub-1",
-			"omni-controller-team-b-check": "omni-controller-team-b --namespace=team-b --export-namespaces=flux-system --hub-id=id-of-hub-1",
+			"omni-controller-team-a-check": "omni-controller-team-a --namespace=team-a --role-binding=omni-controller --export-namespaces=argocd,flux-system --hub-id=id-of-hub-1",
+			"omni-controller-team-b-check": "omni-controller-team-b --namespace=team-b --role-binding=omni-controller --export-namespaces=flux-system --hub-id=id-of-hub-1",
 		},
 	} {
 		programs := podsOf(t, valueSets(t)[set])

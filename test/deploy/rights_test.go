@@ -93,6 +93,19 @@ func controllerRights(program string, leases, secrets, exports []string) (given,
 			refused = append(refused, right{program, in, lease, "omni-controller", both}, right{program, in, lease, "another", both})
 		}
 
+		const bindings = "rolebindings.rbac.authorization.k8s.io"
+
+		// A controller of one namespace keeps its rights and its lease in it while that is being deleted.
+		if slices.Contains(secrets, in) && !slices.Contains(secrets, "") {
+			given = append(given, right{program, in, bindings, "omni-controller", []string{"get"}}, right{program, in, lease, "omni-controller", []string{"patch"}},
+				right{program, in, bindings, "omni-controller-deletion", []string{"get", "patch", "delete"}}, right{program, in, bindings, "", []string{"create"}})
+			refused = append(refused, right{program, in, bindings, "omni-controller", []string{"update", "patch", "delete"}},
+				right{program, in, bindings, "another", []string{"get", "update", "patch", "delete"}},
+				right{program, in, bindings, "", []string{"list", "watch", "deletecollection"}}, right{program, in, bindings, "omni-controller", []string{"bind"}})
+		} else {
+			refused = append(refused, right{program, in, bindings, "omni-controller-deletion", both})
+		}
+
 		use := right{program, in, "secrets", "", []string{"get", "list", "watch", "create", "update", "patch", "delete"}}
 		if slices.Contains(secrets, in) {
 			given = append(given, use)

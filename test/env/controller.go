@@ -116,7 +116,7 @@ func (h *Hub) newController(options ControllerOptions) (*Controller, error) {
 	if options.AllNamespaces {
 		args = append(args, "--all-namespaces")
 	} else {
-		args = append(args, "--namespace="+options.Namespace)
+		args = append(args, "--namespace="+options.Namespace, "--role-binding="+controllerName)
 	}
 
 	if options.DestroySettleTime > 0 {

@@ -59,7 +59,7 @@ func testFlags(t *testing.T, stack *Stack) {
 			"--tls-cert-file", "--tls-private-key-file", "--etcd-data-dir",
 		}},
 		"omni-controller": {stack.Controller.Args(), []string{
-			"--kubeconfig", "--metrics-bind-address", "--metrics-secure", "--health-probe-bind-address", "--leader-elect", "--allowed-networks", "--namespace", "--destroy-settle-time",
+			"--kubeconfig", "--metrics-bind-address", "--metrics-secure", "--health-probe-bind-address", "--leader-elect", "--allowed-networks", "--namespace", "--role-binding", "--destroy-settle-time",
 		}},
 	}
 

@@ -204,7 +204,7 @@ func TestCheckKnowsTheRoles(t *testing.T) {
 	}
 
 	asked := map[string]bool{}
-	for _, right := range rightsOf("n", &Options{Namespace: "n", Rollouts: true}) {
+	for _, right := range rightsOf("n", &Options{Namespace: "n", Rollouts: true, RoleBinding: "omni-controller"}) {
 		right.Namespace = ""
 		if right.Name == "n" { // the role is bound there, so it needs no name
 			right.Name = ""

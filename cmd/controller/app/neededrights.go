@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
 )
 
 // rolloutPolicies is the resource that a controller needs with --rollouts.
@@ -48,6 +49,14 @@ func rightsOf(served string, options *Options) []authorizationv1.ResourceAttribu
 	add(served, "events.k8s.io", "events", "", "create", "patch")
 	add(leases, "coordination.k8s.io", "leases", leaseName, "get", "update")
 	add(leases, "coordination.k8s.io", "leases", "", "create")
+
+	if options.RoleBinding != "" {
+		kept := controllers.DeletionBinding(options.RoleBinding)
+		add(served, "rbac.authorization.k8s.io", "rolebindings", options.RoleBinding, "get")
+		add(served, "rbac.authorization.k8s.io", "rolebindings", kept, "get", "patch", "delete")
+		add(served, "rbac.authorization.k8s.io", "rolebindings", "", "create")
+		add(leases, "coordination.k8s.io", "leases", leaseName, "patch")
+	}
 
 	if options.HubID == "" {
 		add(metav1.NamespaceSystem, "", "namespaces", metav1.NamespaceSystem, "get")

@@ -35,9 +35,10 @@ const (
 	namespaceEnvironment = "POD_NAMESPACE"
 )
 
-// Flags that messages of connections and exports also name.
+// Flags with several uses: also in messages, or of two commands.
 const (
 	flagExportNamespaces = "export-namespaces"
+	flagRoleBinding      = "role-binding"
 	flagAllowedNetworks  = "allowed-networks"
 	flagDeniedNetworks   = "denied-networks"
 )
@@ -50,6 +51,9 @@ type Options struct {
 	Namespace string
 	// AllNamespaces serves every namespace instead.
 	AllNamespaces bool
+	// RoleBinding is the one that gives the controller its rights in Namespace. A copy of it outlives the deletion of the
+	// namespace until the controller has cleaned up. Empty: there is no copy.
+	RoleBinding string
 	// LeaderElect lets only one of several controllers work at a time.
 	LeaderElect bool
 	// ExportNamespaces are those besides its own to which an OmniKubeconfigExport may write its Secret.
@@ -134,6 +138,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the management cluster. Inside a cluster, the pod's service account is used without it.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "The namespace to serve. Default: "+namespaceEnvironment+" of the environment.")
 	flags.BoolVar(&o.AllNamespaces, "all-namespaces", o.AllNamespaces, "Serve every namespace. Needs the role omni-controller in all of them.")
+	flags.StringVar(&o.RoleBinding, flagRoleBinding, o.RoleBinding, "RoleBinding in --namespace that gives the controller all its rights there. While there is anything to clean up in the namespace, the controller keeps a copy, NAME-deletion, and its lease, with a finalizer: if the namespace is deleted, it can still clean up. Default: none; the rights go at once.")
 	flags.StringSliceVar(&o.ExportNamespaces, flagExportNamespaces, o.ExportNamespaces, "Namespaces (separated by commas) besides its own to which an OmniKubeconfigExport may write its Secret. Needs a role for Secrets in each, such as the one that the chart makes (controller.exportNamespaces). Default: none.")
 	flags.BoolVar(&o.Rollouts, "rollouts", o.Rollouts, "Have changes of clusters wait for their turn in the OmniRolloutPolicies. Without it these policies have no effect.")
 	flags.DurationVar(&o.RolloutReadyTime, "rollout-ready-time", o.RolloutReadyTime, "How long a cluster must be Ready with its changes before its turn in an OmniRolloutPolicy is over. At least 1s.")
@@ -213,6 +218,10 @@ func (o *Options) Validate() error {
 func (o *Options) validateScope() (problems []error) {
 	if o.Namespace == "" && !o.AllNamespaces {
 		problems = append(problems, fmt.Errorf("--namespace (or %s) or --all-namespaces is required", namespaceEnvironment))
+	}
+
+	if o.RoleBinding != "" && o.AllNamespaces {
+		problems = append(problems, fmt.Errorf("--%s is for a controller of one namespace, not for --all-namespaces", flagRoleBinding))
 	}
 
 	for _, namespace := range o.ExportNamespaces {

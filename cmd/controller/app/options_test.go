@@ -68,6 +68,23 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// The lease is kept only if there is one, in the namespace that is served.
+func TestDeletionRights(t *testing.T) {
+	for _, test := range []struct {
+		args  []string
+		lease string
+	}{
+		{nil, "omni-controller"},
+		{[]string{"--leader-elect=false"}, ""},
+		{[]string{"--leader-election-namespace=b"}, ""},
+	} {
+		options := parse(t, append(test.args, "--namespace=a", "--role-binding=r")...)
+		if got, want := options.deletionRights(), (controllers.DeletionRights{Namespace: "a", RoleBinding: "r", Lease: test.lease}); got != want {
+			t.Errorf("%v: %+v", test.args, got)
+		}
+	}
+}
+
 func TestGuard(t *testing.T) {
 	got, err := parse(t, "--allowed-networks=127.0.0.0/8", "--allowed-networks=10.1.2.3/32", "--denied-networks=10.0.0.0/8,192.168.0.0/16").guard()
 	if err != nil || len(got.Allowed) != 2 || got.Allowed[1].String() != "10.1.2.3/32" || len(got.Denied) != 2 || got.Denied[1].String() != "192.168.0.0/16" {
@@ -104,6 +121,7 @@ func TestValidate(t *testing.T) {
 		"all namespaces":                {[]string{"--all-namespaces"}, []string{"--leader-election-namespace"}},
 		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},
 		"all namespaces, lease":         {[]string{"--all-namespaces", "--leader-election-namespace=a"}, nil},
+		"all namespaces, role binding":  {[]string{"--all-namespaces", "--leader-elect=false", "--role-binding=b"}, []string{"--role-binding", "--all-namespaces"}},
 		"hub ID":                        {[]string{"--namespace=a", "--hub-id=berlin-1"}, nil},
 		"hub ID that is no label":       {[]string{"--namespace=a", "--hub-id=a b"}, []string{"--hub-id", "label"}},
 		"settle time":                   {[]string{"--namespace=a", "--destroy-settle-time=0s"}, []string{"--destroy-settle-time"}},

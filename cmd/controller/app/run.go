@@ -110,6 +110,7 @@ func (o *Options) controllers(hubID string, clock *skew.Clock) (controllers.Opti
 		ManagementCluster: o.ManagementClusterName,
 		HubID:             hubID,
 		Namespace:         o.servedNamespace(),
+		Deletion:          o.deletionRights(),
 		ExportNamespaces:  o.ExportNamespaces,
 		Endpoints:         endpoints,
 		Sources:           sources,
@@ -145,6 +146,16 @@ func (o *Options) servedNamespace() string {
 	}
 
 	return o.Namespace
+}
+
+// deletionRights returns what outlives the deletion of the namespace that is served until the controllers have cleaned up.
+func (o *Options) deletionRights() controllers.DeletionRights {
+	kept := controllers.DeletionRights{Namespace: o.Namespace, RoleBinding: o.RoleBinding}
+	if o.LeaderElect && o.leaseNamespace() == o.Namespace {
+		kept.Lease = leaseName
+	}
+
+	return kept
 }
 
 // serves describes in the log which objects are served.

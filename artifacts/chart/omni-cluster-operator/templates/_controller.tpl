@@ -99,6 +99,7 @@ spec:
 {{- define "omni.controllerArgs" -}}
 {{- if .serves }}
 - --namespace={{ .serves }}
+{{- include "omni.deletionArgs" . }}
 {{- else }}
 - --all-namespaces
 - --leader-election-namespace={{ .root.Release.Namespace }}
@@ -136,6 +137,14 @@ spec:
 {{- end }}
 {{- if .root.Values.controller.requireAllowedEndpoint }}
 - --require-allowed-endpoint
+{{- end }}
+{{- end }}
+
+{{/* The flag for a deletion of the namespace that is served. With the release's namespace the controller itself goes.
+     Call with (dict "root" $ "serves" <namespace>). */}}
+{{- define "omni.deletionArgs" -}}
+{{- if and .root.Values.rbac.create (ne .serves .root.Release.Namespace) }}
+- --role-binding={{ include "omni.prefix" .root }}-controller
 {{- end }}
 {{- end }}
 

@@ -4,7 +4,7 @@ const (
 	// Finalizer keeps an object until the controller has cleaned up behind it.
 	Finalizer = GroupName + "/finalizer"
 	// InUseFinalizer keeps a Secret that the controller still needs, such as the key of a connection that an
-	// OmniCluster uses.
+	// OmniCluster uses; and what gives the controller its rights and its lease in a namespace that is being deleted.
 	InUseFinalizer = GroupName + "/in-use"
 	// KubeconfigInUseFinalizer keeps the Secret of a kubeconfig that an OmniSecretSync or OmniHelmRelease needs to
 	// clean up in its workload cluster.
