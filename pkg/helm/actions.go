@@ -89,7 +89,7 @@ func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request
 		return err
 	}
 
-	s.leaveOut(request) // the CRDs are there
+	s.goWithout(request) // the CRDs are there
 
 	upgrade := action.NewUpgrade(s.config)
 	upgrade.Namespace = c.target.Namespace
@@ -168,7 +168,7 @@ func (c *Client) rollBack(soft context.Context, s *attempt, request Request) err
 
 	s.values.add(record.Config)
 	s.storage.rollback, s.guard.Needed = true, record.Manifest
-	s.leaveOut(request)
+	s.goWithout(request)
 
 	last, _, err := c.before(s)
 	if err != nil {

@@ -105,9 +105,9 @@ func (c *Client) fateOf(info *resource.Info, began time.Time) (fate, error) {
 	return fateRemoved, nil
 }
 
-// leaveOut lets an action do without objects of older revisions whose kinds the cluster does not serve any more, and tells of each
+// goWithout lets an action do without objects of older revisions whose kinds the cluster does not serve any more, and tells of each
 // once. What is to be made is never left out.
-func (s *attempt) leaveOut(request Request) {
+func (s *attempt) goWithout(request Request) {
 	told := map[drift.Object]bool{}
 
 	s.guard.LeftOut = func(objects []drift.Object) {

@@ -30,7 +30,7 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 		return err
 	}
 
-	s.leaveOut(request)
+	s.goWithout(request)
 
 	// Objects that are left need a record that knows them.
 	s.storage.keep = onceFine(func() error {
