@@ -7,6 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/grpc/codes"
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -223,6 +227,52 @@ func (f *fixture) collide() {
 
 		return ""
 	})
+}
+
+// A set lists a machine that a set of a class has, which keeps it. Omni never releases it by itself, so somebody has to say
+// which of the two gets it.
+func TestListedMachineOfAClassOfTheCluster(t *testing.T) {
+	for name, mend := range map[string]func(*fixture, string){
+		"off the list": func(f *fixture, _ string) {
+			change(f, "y", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Machines = nil })
+		},
+		"a smaller set": func(f *fixture, machine string) {
+			f.resize(0)
+			f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+			f.advance(settleTime)
+			f.eventually("the machine in the other set", func() string {
+				f.run()
+
+				node, err := safe.StateGetByID[*omnires.MachineSetNode](f.t.Context(), f.omni.State(), machine)
+				if err != nil {
+					return err.Error()
+				}
+
+				set, _ := node.Metadata().Labels().Get(omnires.LabelMachineSet)
+
+				return strings.TrimPrefix(set, "demo-y")
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := running(t)
+
+			nodes, err := safe.StateListAll[*omnires.MachineSetNode](t.Context(), f.omni.State(), state.WithLabelQuery(resource.LabelEqual(omnires.LabelMachineSet, "demo-w")))
+			if err != nil || nodes.Len() != 2 {
+				t.Fatalf("%v, %d machines", err, nodes.Len())
+			}
+
+			machine := nodes.Get(0).Metadata().ID()
+			f.create(listing("y", machine))
+			says(t, message(f.until("Stalled", metav1.ConditionTrue, v1alpha1.ReasonCollision), "Stalled"),
+				machine, `by MachineSet "demo-w"`, `machine class "pool"`, `off the list of MachineSet "demo-y"`)
+			f.waits()
+
+			mend(f, machine)
+			f.until("Ready", metav1.ConditionTrue, "Running")
+			f.quiet()
+		})
+	}
 }
 
 func TestDuplicateClusterName(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 )
 
 // findCollisions looks up the resources that the template wants. A resource of another cluster is an error: the library
-// would silently relabel it. A machine that a class of this very cluster allocated is no error: it is returned as
-// leased, because the set has to leave the class first.
+// would silently relabel it. A machine that a class of this very cluster allocated is no error if its set will release it:
+// it is returned as leased, because that has to happen first.
 func findCollisions(
 	ctx context.Context, st state.State, cluster string, expected []resource.Resource,
 ) (leased map[omni.ResourceKey]bool, err error) {
@@ -44,7 +44,15 @@ func findCollisions(
 		switch {
 		case collision == nil:
 		case collision.Allocated && collision.Cluster == cluster:
-			leased[omni.KeyOf(item)] = true
+			if collision.Here, err = keptBy(ctx, st, existing, item, expected); err != nil {
+				return nil, err
+			}
+
+			if collision.Here != "" {
+				collisions = append(collisions, collision)
+			} else {
+				leased[omni.KeyOf(item)] = true
+			}
 		default:
 			if err := describeOwner(ctx, st, collision); err != nil {
 				return nil, err
@@ -68,6 +76,81 @@ func collides(existing resource.Resource, cluster string) *CollisionError {
 	}
 
 	return &CollisionError{Type: metadata.Type(), ID: metadata.ID(), Cluster: owner, Allocated: allocated}
+}
+
+// keptBy returns, for the error, which set keeps a machine that Omni took for it from a class, and how to end that; empty if
+// the set will release it: it goes, or leaves the class, or has more machines than it shall have. Which of these Omni releases
+// is not known before.
+func keptBy(ctx context.Context, st state.State, node, wanted resource.Resource, expected []resource.Resource) (string, error) {
+	id, _ := node.Metadata().Labels().Get(omnires.LabelMachineSet)
+	list, _ := wanted.Metadata().Labels().Get(omnires.LabelMachineSet)
+
+	set, found, err := classSet(ctx, st, id)
+	asked := setAmong(expected, id)
+
+	if err != nil || !found || asked == nil || node.Metadata().Phase() == resource.PhaseTearingDown {
+		return "", err
+	}
+
+	has, err := countNodes(ctx, st, set)
+	if err != nil {
+		return "", err
+	}
+
+	size := omni.SizeOf(asked, 0)
+	if size.Class != omni.SizeOf(set, 0).Class || !size.Unlimited && has > int(size.Count) {
+		return "", nil
+	}
+
+	return fmt.Sprintf("MachineSet %q, which got it from machine class %q and keeps it: take it off the list of MachineSet %q, or make MachineSet %[1]q smaller",
+		id, size.Class, list), nil
+}
+
+// setAmong returns the MachineSet of an ID; nil if there is none.
+func setAmong(items []resource.Resource, id string) *omnires.MachineSet {
+	for _, item := range items {
+		if set, isSet := item.(*omnires.MachineSet); isSet && set.Metadata().ID() == id {
+			return set
+		}
+	}
+
+	return nil
+}
+
+// classSet reads a set that takes its machines from a class; found is false if it does not, is gone, or is being torn down.
+func classSet(ctx context.Context, st state.State, id string) (set *omnires.MachineSet, found bool, err error) {
+	item, err := st.Get(ctx, omnires.NewMachineSet(id).Metadata())
+	if state.IsNotFoundError(err) {
+		return nil, false, nil
+	}
+
+	if err != nil {
+		return nil, false, fmt.Errorf("look up MachineSet %q: %w", id, err)
+	}
+
+	set, isSet := item.(*omnires.MachineSet)
+
+	return set, isSet && set.Metadata().Phase() == resource.PhaseRunning && omni.SizeOf(set, 0).Class != "", nil
+}
+
+// countNodes counts the machines of a set, without those that leave it.
+func countNodes(ctx context.Context, st state.State, set *omnires.MachineSet) (int, error) {
+	cluster, _ := set.Metadata().Labels().Get(omnires.LabelCluster)
+
+	items, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
+	if err != nil {
+		return 0, err
+	}
+
+	count := 0
+
+	for _, item := range items {
+		if of, _ := item.Metadata().Labels().Get(omnires.LabelMachineSet); of == set.Metadata().ID() && item.Metadata().Phase() == resource.PhaseRunning {
+			count++
+		}
+	}
+
+	return count, nil
 }
 
 // describeOwner looks up the state of the cluster that has the resource.

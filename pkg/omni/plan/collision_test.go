@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,5 +87,77 @@ func TestPlanNamesEveryCollision(t *testing.T) {
 	_, err := Sync(t.Context(), st, mustLoad(t, omnitest.FullTemplate), Options{})
 	if err == nil || !strings.Contains(omni.Message(err), `cluster "another" MachineSetNode "`+omnitest.Machine3+`"`) {
 		t.Errorf("got %v", omni.Message(err))
+	}
+}
+
+// TestMachineThatAClassOfTheClusterHolds lists a machine that Omni took for another set of the cluster. It is waited for if
+// that set will release it, and a collision if it will not.
+func TestMachineThatAClassOfTheClusterHolds(t *testing.T) {
+	base := omnitest.ClusterDocument + omnitest.ControlPlaneDocument
+	listed := workers("y", omnitest.Machine2)
+	otherClass := strings.Replace(classWorkers("x", "2"), "name: cpu", "name: gpu", 1)
+	here := func(*testing.T, *omnitest.FakeOmni, resource.Resource) {}
+
+	for name, test := range map[string]struct {
+		wanted string // beside the set that lists the machine
+		meddle func(*testing.T, *omnitest.FakeOmni, resource.Resource)
+		waits  bool
+	}{
+		"the set stays":              {classWorkers("x", "2"), here, false},
+		"it grows":                   {classWorkers("x", "3"), here, false},
+		"it gets all that there are": {classWorkers("x", "unlimited"), here, false},
+		"it goes":                    {"", here, true},
+		"it leaves the class":        {workers("x", omnitest.Machine3), here, true},
+		"it gets another class":      {otherClass, here, true},
+		"it shrinks":                 {classWorkers("x", "1"), here, true},
+		"it shrinks to what it has anyway": {classWorkers("x", "1"), func(t *testing.T, st *omnitest.FakeOmni, _ resource.Resource) {
+			omnitest.MustDestroy(t, st, omnires.NewMachineSetNode(omnitest.Machine3, omnitest.SetNamed("demo", "x")))
+		}, false},
+		"it has shrunk, and Omni has not released one yet": {classWorkers("x", "1"), func(t *testing.T, st *omnitest.FakeOmni, _ resource.Resource) {
+			omnitest.MustChange(t, st, omnitest.SetNamed("demo", "x"), func(set *omnires.MachineSet) { set.TypedSpec().Value.MachineAllocation.MachineCount = 1 })
+		}, true},
+		"it is being torn down, and made again": {classWorkers("x", "2"), func(t *testing.T, st *omnitest.FakeOmni, _ resource.Resource) {
+			omnitest.TearDown(t, st, omnitest.SetNamed("demo", "x"))
+		}, true},
+		"it is gone, and made again": {classWorkers("x", "2"), func(t *testing.T, st *omnitest.FakeOmni, _ resource.Resource) {
+			omnitest.MustDestroy(t, st, omnitest.SetNamed("demo", "x"))
+		}, true},
+		"the machine leaves it": {classWorkers("x", "2"), func(t *testing.T, st *omnitest.FakeOmni, node resource.Resource) {
+			omnitest.TearDown(t, st, node)
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, base+classWorkers("x", "2"))
+
+			var first resource.Resource
+
+			for _, id := range []string{omnitest.Machine2, omnitest.Machine3} {
+				node := omnitest.Labelled(omnires.NewMachineSetNode(id, omnitest.SetNamed("demo", "x")), "demo")
+				node.Metadata().Labels().Set(omnires.LabelManagedByMachineSetNodeController, "")
+				omnitest.MustCreate(t, st, node)
+
+				if first == nil {
+					first = node
+				}
+			}
+
+			test.meddle(t, st, first)
+
+			plan, err := Sync(t.Context(), st, mustLoad(t, base+test.wanted+listed), Options{})
+			if test.waits {
+				if err != nil || !slices.ContainsFunc(plan.WaitingForOmni, func(change Change) bool { return change.ID == omnitest.Machine2 }) {
+					t.Fatalf("error %v, plan %v", err, plan)
+				}
+
+				return
+			}
+
+			want := `MachineSetNode "` + omnitest.Machine2 + `" is already in use in Omni by MachineSet "demo-x", which got it from machine class "cpu" and keeps it: ` +
+				`take it off the list of MachineSet "demo-y", or make MachineSet "demo-x" smaller`
+			if !errors.Is(err, omni.ErrCollision) || err.Error() != want {
+				t.Errorf("got  %v\nwant %s", err, want)
+			}
+		})
 	}
 }
