@@ -14,6 +14,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -176,11 +177,14 @@ func (f *fixture) get() *v1alpha1.OmniHelmRelease {
 func (f *fixture) edit(change func(*v1alpha1.OmniHelmRelease)) {
 	f.t.Helper()
 
-	release := f.get()
-	change(release)
-	release.Generation++
+	// A run may write the status at the same time.
+	if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		release := f.get()
+		change(release)
+		release.Generation++
 
-	if err := f.client.Update(f.t.Context(), release); err != nil {
+		return f.client.Update(f.t.Context(), release)
+	}); err != nil {
 		f.t.Fatal(err)
 	}
 }
