@@ -74,7 +74,7 @@ func helmTemplate(t *testing.T, command string) string {
 		t.Fatal(err)
 	}
 
-	release := result.(*releasev1.Release) //nolint:forcetypeassert // of a chart of this version
+	release := result.(*releasev1.Release)
 	text := release.Manifest
 
 	for _, hook := range release.Hooks {
