@@ -52,7 +52,7 @@ func TestNoRequestAfterTheEnd(t *testing.T) {
 		})}
 		body := &closing{}
 
-		_, err := transport.RoundTrip(httptest.NewRequest(http.MethodPost, "https://cluster.example.com"+target, body)) //nolint:bodyclose // there is none
+		_, err := transport.RoundTrip(httptest.NewRequest(http.MethodPost, "https://cluster.example.com"+target, body))
 		if !errors.Is(err, context.Canceled) || !body.closed {
 			t.Errorf("%s: %v, its body is closed: %v", target, err, body.closed)
 		}
