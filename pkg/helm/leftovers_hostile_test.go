@@ -64,11 +64,12 @@ func TestManyFailedRevisions(t *testing.T) {
 		"values":  {20, oneObject, largeValues(8), []Action{ActionInstall, ActionUninstall}},
 		"objects": {10, manyObjects, few, []Action{ActionUpgrade}},
 	} {
+		// Nothing is changed, so all actions find the same records.
+		cluster := newFakeCluster(t)
+		observed := cluster.addFailed(t, test.count, test.manifest, test.config)
+
 		for _, action := range test.actions {
 			t.Run(name+" "+string(action), func(t *testing.T) {
-				cluster := newFakeCluster(t)
-				observed := cluster.addFailed(t, test.count, test.manifest, test.config)
-
 				var written atomic.Int32
 
 				cluster.before = func(request *http.Request) {

@@ -24,16 +24,16 @@ func (v Values) WithOlder(config map[string]any) (Values, foreign.Size) {
 		known[text] = true
 	}
 
-	v.secrets = slices.Clone(v.secrets)
+	var older []string
 
 	for _, text := range redact.Leaves(config) {
 		if _, found := known[text]; !found {
-			v.secrets, known[text] = append(v.secrets, text), true
+			older, known[text] = append(older, text), true
 			added = added.And(sizeOf(text))
 		}
 	}
 
-	v.hidden = redact.Of(v.secrets...)
+	v.secrets, v.hidden = slices.Concat(v.secrets, older), v.hidden.With(redact.Of(older...))
 
 	return v, added
 }
