@@ -33,12 +33,12 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 
 	policy := CleanupPolicy{ParentGone: parent == nil, Unrecorded: requester.Unrecorded, Since: requester.Object.GetDeletionTimestamp().Time, Now: now}
 	if parent != nil {
-		policy.ParentDestroying = destroying(parent)
+		policy.ParentDestroying, policy.OtherHub = destroying(parent), ofOtherHub(parent)
 	}
 
 	var opened *Opened
 
-	if !policy.ParentDestroying {
+	if !policy.ParentDestroying && policy.OtherHub == "" {
 		var turn loop.Outcome
 
 		opened, turn, err = a.tryOpen(ctx, requester, parent, &policy)

@@ -36,6 +36,9 @@ type CleanupPolicy struct {
 	// ParentGone is true if the OmniCluster does not exist, ParentDestroying if it is being deleted and Omni destroys its
 	// cluster.
 	ParentGone, ParentDestroying bool
+	// OtherHub is the message of an OmniCluster whose cluster is another hub's; empty if it is not. That hub may still need
+	// what bears this object's mark: it writes no mark while its own object is suspended.
+	OtherHub string
 	// Problem is why the cluster cannot be used now, and Reason the condition reason for it. Empty if it can be used.
 	Problem, Reason string
 	// NoKubeconfig is true if the problem is that there is no kubeconfig any more, and no export to write one.
@@ -60,6 +63,8 @@ func (p CleanupPolicy) Decide() (Action, string) {
 	switch {
 	case p.ParentDestroying:
 		return ActionLetGo, "the cluster is being destroyed with its OmniCluster"
+	case p.OtherHub != "":
+		return ActionLetGo, "nothing is removed in the workload cluster: " + p.OtherHub
 	case p.Problem == "":
 		return ActionCleanUp, ""
 	case p.NoKubeconfig:

@@ -21,6 +21,7 @@ func TestCleanupPolicy(t *testing.T) {
 		{"the cluster answers", CleanupPolicy{}, 0, ActionCleanUp, ""},
 		{"the cluster answers, its parent was orphaned and is gone", CleanupPolicy{ParentGone: true}, 0, ActionCleanUp, ""},
 		{"the cluster is being destroyed and still answers", CleanupPolicy{ParentDestroying: true}, 0, ActionLetGo, "destroyed with its OmniCluster"},
+		{"the cluster is another hub's and answers", CleanupPolicy{OtherHub: "it is hub-2's"}, 0, ActionLetGo, "nothing is removed in the workload cluster: it is hub-2's"},
 		{"the kubeconfig is gone", CleanupPolicy{NoKubeconfig: true, Problem: "Secret gone"}, 0, ActionLetGo, "Secret gone"},
 		{"the parent is gone and nothing answers", CleanupPolicy{ParentGone: true, Problem: "refused"}, 0, ActionLetGo, "refused"},
 		{"the parent is gone and the cluster is being asked", CleanupPolicy{ParentGone: true, Asking: true, Problem: "asked"}, 0, ActionWait, "deletionPolicy to Orphan"},

@@ -212,6 +212,22 @@ func TestCleanupWithAParent(t *testing.T) {
 	l.expect(ActionLetGo, "could not be used")
 }
 
+// TestNothingIsCleanedUpInAClusterOfAnotherHub: while the other hub suspends a release or a copy, this hub's mark is on it
+// still. Whoever deletes the objects that are left on a former hub does not mean what runs.
+func TestNothingIsCleanedUpInAClusterOfAnotherHub(t *testing.T) {
+	demo := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+	demo.Status.Conditions = []metav1.Condition{{
+		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnedByOtherHub, Message: "it is hub-2's",
+	}}
+
+	f := newCleanupFixture(t, demo)
+
+	cleanup, _, err := f.plan()
+	if err != nil || cleanup.Action != ActionLetGo || cleanup.NothingLeft || cleanup.Opened != nil || !strings.Contains(cleanup.Why, "it is hub-2's") {
+		t.Errorf("got %+v, %v; want to let go", cleanup, err)
+	}
+}
+
 // TestCleanupWhileTheParentIsDeleted: the deletion of an OmniCluster only ends its cluster once Omni destroys it. Until
 // then, and if that never happens, the cluster lives on and what was made there has to be removed.
 func TestCleanupWhileTheParentIsDeleted(t *testing.T) {
