@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -42,7 +40,7 @@ func (r *reconciler) confirmDestroys(ctx context.Context, s *scope) (loop.Outcom
 	case err != nil:
 		return loop.Outcome{}, err
 	case !current:
-		r.settling.forget(client.ObjectKeyFromObject(s.cluster))
+		r.records.of(s.cluster).settling = settling{}
 
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object or its documents changed meanwhile; the plan is made anew"), nil
 	default:

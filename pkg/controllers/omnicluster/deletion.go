@@ -8,7 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
@@ -105,7 +104,7 @@ func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletio
 	case !reached:
 		decision.Outage = r.outage(s)
 	case !decision.Orphan: // with orphan, taking the mark off tells whether Omni can be used
-		r.outages.forget(client.ObjectKeyFromObject(s.cluster))
+		r.records.of(s.cluster).outage = time.Time{}
 	}
 
 	return decision
@@ -113,15 +112,12 @@ func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletio
 
 // outage returns how long this deletion has had no session with Omni.
 func (r *reconciler) outage(s *scope) time.Duration {
-	name, now := client.ObjectKeyFromObject(s.cluster), r.options.Now()
-
-	since := r.outages.of(name)
-	if since.IsZero() {
-		since = now
-		r.outages.keep(name, since)
+	known, now := r.records.of(s.cluster), r.options.Now()
+	if known.outage.IsZero() {
+		known.outage = now
 	}
 
-	return now.Sub(since)
+	return now.Sub(known.outage)
 }
 
 // letGo announces what stays in Omni, once, because the finalizer is removed right after. Another object with the same

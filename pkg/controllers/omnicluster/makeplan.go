@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -35,7 +33,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 		ClusterFirst: s.owns(s.seen.live) && s.seen.live.Marks.Hub != r.options.HubID,
 		Rollout:      s.gate.Holds(),
 	})
-	r.checked.keep(client.ObjectKeyFromObject(s.cluster), s.rendered.template.Checked())
+	r.records.of(s.cluster).checked = s.rendered.template.Checked()
 
 	if err != nil {
 		outcome, err := r.explainPlan(ctx, s, err)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"slices"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
@@ -26,9 +25,9 @@ func (r *reconciler) logPlan(ctx context.Context, s *scope) {
 		return
 	}
 
-	name := client.ObjectKeyFromObject(s.cluster)
+	known := r.records.of(s.cluster)
 	if s.plan.Empty() {
-		r.logged.forget(name)
+		known.logged = digest{}
 
 		return
 	}
@@ -36,10 +35,10 @@ func (r *reconciler) logPlan(ctx context.Context, s *scope) {
 	hash, full := s.synced.Hash(), s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.WaitingForOmni))
 
 	now := digest(sha256.Sum256([]byte(hash + "\n" + full)))
-	if now == r.logged.of(name) && !s.wrote() {
+	if now == known.logged && !s.wrote() {
 		return
 	}
 
-	r.logged.keep(name, now)
+	known.logged = now
 	logger.Info("plan", "changes", consent.Summary(s.plan), "hash", hash, "diff", full)
 }

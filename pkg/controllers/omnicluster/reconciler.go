@@ -41,16 +41,7 @@ type reconciler struct {
 	events  events.EventRecorder
 	options Options
 
-	settling memory[settling]      // the destructive changes that wait for the settle time
-	refused  memory[refused]       // what Omni refused
-	used     memory[usedApproval]  // which approval was used last
-	checked  memory[*plan.Checked] // what is known of the template
-	reverts  memory[revertWatch]   // what had to be changed back in Omni
-	outages  memory[time.Time]     // since when a deletion cannot use Omni
-	tried    memory[tried]         // when the changes of a turn were tried
-	unwell   memory[unwell]        // when a cluster did not run well
-	logged   memory[digest]        // the plan that this process has logged last
-
+	records   records
 	deletions deletions // of documents, by namespace
 
 	firstLook sync.Once
@@ -94,15 +85,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Due:      r.turnDue,
 		Reported: r.measure,
 		Gone: func(name types.NamespacedName) {
-			r.settling.forget(name)
-			r.refused.forget(name)
-			r.used.forget(name)
-			r.checked.forget(name)
-			r.reverts.forget(name)
-			r.outages.forget(name)
-			r.tried.forget(name)
-			r.unwell.forget(name)
-			r.logged.forget(name)
+			r.records.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {

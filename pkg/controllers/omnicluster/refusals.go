@@ -5,8 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -33,7 +31,7 @@ type refused struct {
 func (r *reconciler) knownRefusals(s *scope) knownRefusals {
 	known := knownRefusals{now: r.options.Now()}
 
-	if before := r.refused.of(client.ObjectKeyFromObject(s.cluster)); before.asked == askedFor(s) {
+	if before := r.records.of(s.cluster).refused; before.asked == askedFor(s) {
 		for _, one := range before.refusals {
 			if known.now.Sub(one.at) < refusalPause {
 				known.refusals = append(known.refusals, one)
@@ -46,12 +44,7 @@ func (r *reconciler) knownRefusals(s *scope) knownRefusals {
 
 // keepRefusals stores the refusals of a run.
 func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
-	name := client.ObjectKeyFromObject(s.cluster)
-	if len(refusals) == 0 {
-		r.refused.forget(name)
-	} else {
-		r.refused.keep(name, refused{asked: askedFor(s), refusals: refusals})
-	}
+	r.records.of(s.cluster).refused = refused{asked: askedFor(s), refusals: refusals}
 }
 
 // askedFor returns a key of the desired state: when it changes, refused changes are tried again at once. A turn in a rollout
@@ -62,7 +55,7 @@ func askedFor(s *scope) string {
 		turn = status.Hash
 	}
 
-	return strings.Join([]string{string(s.cluster.UID), s.rendered.hash, s.cluster.Spec.ApprovedPlan, loop.Requests(s.cluster), turn}, "|")
+	return strings.Join([]string{s.rendered.hash, s.cluster.Spec.ApprovedPlan, loop.Requests(s.cluster), turn}, "|")
 }
 
 // knownRefusals are recent refusals.

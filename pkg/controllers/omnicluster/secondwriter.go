@@ -7,8 +7,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
@@ -26,9 +24,8 @@ const (
 
 // intent has the parts of an object's spec and documents that change when a user wants something new.
 type intent struct {
-	uid       types.UID // of the OmniCluster
-	documents string    // their generations
-	asked     string    // the requests to reconcile
+	documents string // their generations
+	asked     string // the requests to reconcile
 	deleting  bool
 }
 
@@ -45,7 +42,7 @@ type revertWatch struct {
 // what must not begin.
 func (r *revertWatch) observe(now intent) {
 	before := r.intent
-	if begins := now.deleting && !before.deleting; begins && now.uid == before.uid && now.asked == before.asked {
+	if begins := now.deleting && !before.deleting; begins && now.asked == before.asked {
 		r.intent = now
 
 		return
@@ -100,8 +97,7 @@ func (r *revertWatch) wrote(changes []plan.Change, content string, applied bool,
 func intentOf(s *scope) intent {
 	cluster := s.cluster
 	read := intent{
-		uid: cluster.UID, deleting: !cluster.DeletionTimestamp.IsZero(),
-		asked: loop.Requests(cluster),
+		deleting: !cluster.DeletionTimestamp.IsZero(), asked: loop.Requests(cluster),
 	}
 
 	// A deletion is a new generation by itself, the other documents may go before the cluster does, and a user who sets
@@ -140,15 +136,12 @@ func describeSecondWriter(s *scope, change plan.Change, now time.Time) string {
 
 // secondWriter returns the message about the cluster's second writer; empty if none is known.
 func (r *reconciler) secondWriter(s *scope) string {
-	name := client.ObjectKeyFromObject(s.cluster)
-
-	watch := r.reverts.of(name)
+	watch := &r.records.of(s.cluster).reverts
 	if watch.content == "" { // nothing was ever written
 		return ""
 	}
 
 	watch.observe(intentOf(s))
-	r.reverts.keep(name, watch)
 
 	return watch.found
 }
@@ -160,17 +153,13 @@ func (r *reconciler) noteWrites(s *scope, changes []plan.Change) string {
 		return ""
 	}
 
-	name, now := client.ObjectKeyFromObject(s.cluster), r.options.Now()
-
-	watch := r.reverts.of(name)
+	watch, now := &r.records.of(s.cluster).reverts, r.options.Now()
 	watch.observe(intentOf(s))
 
 	content := s.rendered.hash
 	if change, found := watch.wrote(changes, content, s.cluster.Status.TemplateHash == content, now); found {
 		watch.found = describeSecondWriter(s, change, now)
 	}
-
-	r.reverts.keep(name, watch)
 
 	return watch.found
 }

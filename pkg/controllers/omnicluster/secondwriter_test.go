@@ -101,7 +101,7 @@ func TestRivalry(t *testing.T) {
 
 // What was found stays, until somebody wants something new.
 func TestRivalryIsLeft(t *testing.T) {
-	base := intent{uid: "uid", documents: "1", asked: "-"}
+	base := intent{documents: "1", asked: "-"}
 
 	for name, test := range map[string]struct {
 		edit  func(*intent)
@@ -110,7 +110,6 @@ func TestRivalryIsLeft(t *testing.T) {
 		"nothing new":            {func(*intent) {}, true},
 		"a new generation":       {func(w *intent) { w.documents = "2" }, false},
 		"a request to reconcile": {func(w *intent) { w.asked = "now" }, false},
-		"another object":         {func(w *intent) { w.uid = "new" }, false},
 		"deleted":                {func(w *intent) { w.documents, w.deleting = "", true }, true},
 		"deleted, and requested": {func(w *intent) { w.documents, w.deleting, w.asked = "", true, "now" }, false},
 	} {

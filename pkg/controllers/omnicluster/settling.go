@@ -1,10 +1,6 @@
 package omnicluster
 
-import (
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
-)
+import "omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 
 // settling is what is kept of the settle times of a cluster from one run to the next.
 type settling struct {
@@ -17,7 +13,7 @@ type settling struct {
 // settlingOf returns the settle times that the last plan left. They begin anew if documents changed while runs got no
 // slot: such a run does not see that a document came back.
 func (r *reconciler) settlingOf(s *scope) consent.Settling {
-	kept := r.settling.of(client.ObjectKeyFromObject(s.cluster))
+	kept := r.records.of(s.cluster).settling
 	if kept.turnedAway && kept.documents != generationsOf(s) {
 		return consent.Settling{}
 	}
@@ -32,21 +28,20 @@ func (r *reconciler) keepSettling(s *scope, next consent.Settling) {
 		kept.documents = generationsOf(s)
 	}
 
-	r.settling.keep(client.ObjectKeyFromObject(s.cluster), kept)
+	r.records.of(s.cluster).settling = kept
 }
 
 // settleWithoutPlan ends the settle times in a run without a plan: a resource that was to be destroyed before a gap may
 // have come back during it. Waiting for our own writes to be seen is no gap, nor is waiting for a slot: with more
 // clusters than slots, the settle time would never end.
 func (r *reconciler) settleWithoutPlan(s *scope) {
-	name := client.ObjectKeyFromObject(s.cluster)
+	kept := &r.records.of(s.cluster).settling
 
-	switch kept := r.settling.of(name); {
+	switch {
 	case s.behind:
 	case s.turnedAway && kept.Has():
 		kept.turnedAway = true
-		r.settling.keep(name, kept)
 	default:
-		r.settling.forget(name)
+		*kept = settling{}
 	}
 }

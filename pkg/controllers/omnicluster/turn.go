@@ -49,7 +49,6 @@ func (r *reconciler) mayStillBegin(ctx context.Context, s *scope, decision conse
 
 // tried is the last time when this process tried to make the changes of a turn.
 type tried struct {
-	uid   types.UID // of the cluster
 	hash  string
 	since time.Time // when the turn was admitted
 	at    time.Time
@@ -62,15 +61,13 @@ func (r *reconciler) noteTried(cluster *v1alpha1.OmniCluster, turn *v1alpha1.Omn
 		return
 	}
 
-	r.tried.keep(client.ObjectKeyFromObject(cluster), tried{
-		uid: cluster.UID, hash: turn.Hash, since: turn.AdmittedSince.Time, at: r.options.Now(),
-	})
+	r.records.of(cluster).tried = tried{hash: turn.Hash, since: turn.AdmittedSince.Time, at: r.options.Now()}
 }
 
 // triedAt returns when this process last tried to make the changes of the turn that the status has; zero if it has not.
 func (r *reconciler) triedAt(cluster *v1alpha1.OmniCluster) time.Time {
-	last, turn := r.tried.of(client.ObjectKeyFromObject(cluster)), cluster.Status.Rollout
-	if turn == nil || turn.AdmittedSince == nil || last.uid != cluster.UID || last.hash != turn.Hash || !last.since.Equal(turn.AdmittedSince.Time) {
+	last, turn := r.records.of(cluster).tried, cluster.Status.Rollout
+	if turn == nil || turn.AdmittedSince == nil || last.hash != turn.Hash || !last.since.Equal(turn.AdmittedSince.Time) {
 		return time.Time{}
 	}
 

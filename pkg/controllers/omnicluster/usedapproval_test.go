@@ -22,8 +22,8 @@ func TestAUsedApprovalIsStoredByALaterRun(t *testing.T) {
 		}
 	}
 
-	if len(r.used.entries) != 0 {
-		t.Errorf("kept: %v", r.used.entries)
+	if kept := r.records.of(cluster).used; kept != nil {
+		t.Errorf("kept: %q", *kept)
 	}
 
 	// Another object of the name has used nothing.

@@ -4,35 +4,27 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
-// unwell is the last time when this process saw that a cluster did not run well, or was told to run another version. The
-// status that said so may be lost, or an older one be restored.
-type unwell struct {
-	uid types.UID
-	at  time.Time
-}
-
 // noteWell writes into the status since when the cluster runs well. before is what the status had of Omni. A run that did
-// not look at Omni changes nothing: the cluster may have run well all the time.
+// not look at Omni changes nothing: the cluster may have run well all the time. The status that said when it did not may be
+// lost, or an older one be restored, so this process keeps it, too.
 func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus) {
 	status := &s.cluster.Status
 	if status.Rollout == nil || s.seen == nil || s.remote == nil {
 		return
 	}
 
-	name := client.ObjectKeyFromObject(s.cluster)
+	known := r.records.of(s.cluster)
 	runs, _, _ := observe.Running(*s.remote)
 	runs = runs && status.Omni != nil && !status.Starting
 
 	if !runs || hasOtherVersions(before, *s.remote) {
-		r.unwell.keep(name, unwell{uid: s.cluster.UID, at: r.options.Now()})
+		known.unwell = r.options.Now()
 	}
 
 	if !runs {
@@ -42,8 +34,8 @@ func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus
 	}
 
 	since := r.knownWell(s.cluster)
-	if last := r.unwell.of(name); last.uid == s.cluster.UID && last.at.After(since) {
-		since = last.at
+	if known.unwell.After(since) {
+		since = known.unwell
 	}
 
 	status.Rollout.WellSince = &metav1.Time{Time: since.UTC().Truncate(time.Second)}

@@ -1,0 +1,61 @@
+package omnicluster
+
+import (
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+)
+
+// record is what this process keeps of a cluster from one run to the next, and loses when it ends. The runs of one cluster
+// never overlap.
+type record struct {
+	uid types.UID // of the cluster
+
+	settling settling      // the destructive changes that wait for the settle time
+	refused  refused       // what Omni refused
+	used     *string       // the hash that was approved and used last, until the status has it; nil if it has
+	checked  *plan.Checked // what is known of the template
+	reverts  revertWatch   // what had to be changed back in Omni
+	outage   time.Time     // since when a deletion cannot use Omni; zero if it can
+	tried    tried         // when the changes of a turn were tried
+	unwell   time.Time     // when the cluster was last seen not to run well, or told to run another version
+	logged   digest        // the plan that was logged last
+}
+
+// records has the record of each cluster. The zero value is ready to use. It is safe for concurrent use.
+type records struct {
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*record
+}
+
+// of returns the record of a cluster. Another object of the same name has a new one.
+func (r *records) of(cluster *v1alpha1.OmniCluster) *record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	name := client.ObjectKeyFromObject(cluster)
+	if known := r.entries[name]; known != nil && known.uid == cluster.UID {
+		return known
+	}
+
+	if r.entries == nil {
+		r.entries = map[types.NamespacedName]*record{}
+	}
+
+	r.entries[name] = &record{uid: cluster.UID}
+
+	return r.entries[name]
+}
+
+// forget removes the record of a cluster that does not exist any more.
+func (r *records) forget(name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	delete(r.entries, name)
+}
