@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
@@ -75,7 +74,6 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			{Condition: v1alpha1.ConditionAssembled, Run: keeping(r.assemble, func(s *scope, found *template.Documents) { s.documents = found })},
 			{Condition: v1alpha1.ConditionValidated, Run: keeping(r.validate, func(s *scope, found *rendered) { s.rendered = found })},
 			{Condition: v1alpha1.ConditionPlanned, Run: keeping(r.makePlan, func(s *scope, found *plan.Plan) { s.plan = found })},
-			{Name: "decide", Run: keeping(r.decide, func(s *scope, found *consent.Decision) { s.decision = found })},
 			{Condition: v1alpha1.ConditionSynced, Run: keeping(r.sync, func(s *scope, found *synced) { s.synced = found })},
 			{Condition: v1alpha1.ConditionAvailable, Run: keeping(r.checkAvailable, func(s *scope, found *observe.Status) { s.remote = found })},
 		},

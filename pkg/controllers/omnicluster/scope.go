@@ -34,7 +34,6 @@ type scope struct {
 	rendered  *rendered           // by validate
 	gate      consent.Gate        // by makePlan
 	plan      *plan.Plan          // by makePlan
-	decision  *consent.Decision   // by decide
 	synced    *synced             // by sync
 	remote    *observe.Status     // by checkAvailable, or by the report
 }

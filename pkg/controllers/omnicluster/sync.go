@@ -17,14 +17,14 @@ import (
 )
 
 // decide decides which changes of the plan may be made now, and stores the settle times.
-func (r *reconciler) decide(ctx context.Context, s *scope) (*consent.Decision, loop.Outcome, error) {
+func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, error) {
 	namespaceGoes, unknown, err := r.namespaceGoes(ctx, s)
 	if err != nil {
-		return nil, loop.Outcome{}, err
+		return consent.Decision{}, err
 	}
 
 	if s.gate.Turn, err = turnNow(ctx, s); err != nil {
-		return nil, loop.Outcome{}, err
+		return consent.Decision{}, err
 	}
 
 	decision := consent.Decide(consent.Facts{
@@ -34,12 +34,18 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (*consent.Decision, l
 	})
 	r.keepSettling(s, decision.Settling)
 
-	return &decision, loop.Continue(v1alpha1.ReasonSucceeded, ""), nil
+	return decision, nil
 }
 
-// sync makes the changes that were decided to be made now. It returns the result in every case, for the status.
+// sync makes the changes of the plan that may be made now. Once that is decided, it returns the result in every case, for
+// the status.
 func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome, error) {
-	found := &synced{Decision: *s.decision}
+	decision, err := r.decide(ctx, s)
+	if err != nil {
+		return nil, loop.Outcome{}, err
+	}
+
+	found := &synced{Decision: decision}
 
 	if found.MayApply() {
 		outcome, err := r.prepareWrite(ctx, s, found.Decision)

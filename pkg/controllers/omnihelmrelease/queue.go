@@ -14,7 +14,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // An action may wait for its turn for hours, and then for a chart, a worker or memory before it changes anything. What was
@@ -22,14 +21,12 @@ import (
 // wait, so neither actions nor calls hold what they were decided from while they do: they read it again when their turn
 // comes, and end if it is not the same.
 
-// takeBack takes an action back that has changed nothing yet and was decided from another spec. It comes before all other
-// phases: what the new spec asks for may be impossible, but the former one does not count any more.
-func (r *reconciler) takeBack(_ context.Context, s *scope) (loop.Outcome, error) {
+// takeBack takes an action back that has changed nothing yet and was decided from another spec. A run begins with it: what
+// the new spec asks for may be impossible, but the former one does not count any more.
+func (r *reconciler) takeBack(s *scope) {
 	if s.last.running() && s.last.generation != s.release.Generation {
 		r.runner.withdraw(s.release.UID)
 	}
-
-	return loop.Continue(v1alpha1.ReasonProgressing, ""), nil
 }
 
 // takeBackOther takes an action back that has changed nothing yet and was decided from another chart, other values or

@@ -135,7 +135,6 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 			return &scope{release: release, last: r.runner.job(release.UID)}
 		},
 		Phases: []loop.Phase[*scope]{
-			{Name: "what waits for its turn", Run: r.takeBack},
 			{Condition: v1alpha1.ConditionChartFetched, Run: r.findChart},
 			{Condition: v1alpha1.ConditionValuesResolved, Run: r.resolveValues},
 			{Condition: v1alpha1.ConditionConnected, Run: r.connect},
@@ -143,7 +142,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 			{Condition: v1alpha1.ConditionTested, Run: r.test},
 			{Condition: v1alpha1.ConditionDrifted, Abnormal: true, Run: r.compare},
 		},
-		Delete: []loop.Phase[*scope]{{Run: r.takeBack}, {Run: r.delete}},
+		Delete: []loop.Phase[*scope]{{Run: r.delete}},
 		Report: r.report,
 		Close:  func(s *scope) { s.opened.Done() },
 		Reported: func(release *v1alpha1.OmniHelmRelease) {

@@ -95,7 +95,7 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 			outcome = Wait(0, v1alpha1.ReasonError, "%s", err.Error())
 		}
 
-		logPhase(ctx, cmp.Or(phase.Condition, phase.Name, fmt.Sprintf("deletion, step %d", i+1)), outcome, time.Since(began))
+		logPhase(ctx, cmp.Or(phase.Condition, fmt.Sprintf("deletion, step %d", i+1)), outcome, time.Since(began))
 		writer.set(phase.Condition, conditionStatus(outcome, phase.Abnormal), outcome.reason, outcome.message)
 
 		if outcome.verdict != verdictSkip {

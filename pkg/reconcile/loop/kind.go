@@ -23,8 +23,6 @@ type Phase[S any] struct {
 	// Condition is the condition type that belongs to this phase alone. It may be empty: then the outcome is only in
 	// the log and in Ready. The phases of a deletion have none.
 	Condition string
-	// Name is for the log, if there is no condition. It may be empty.
-	Name string
 	// Abnormal inverts the condition's polarity: True means that something is wrong, as in "Drifted". It concerns the
 	// condition only.
 	Abnormal bool
