@@ -77,7 +77,7 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 			return loop.Continue(v1alpha1.ReasonDriftCorrected, "%s; these differed and were applied again: %s", deployed(s), listed(own))
 		}
 
-		if at := s.last.ended.Add(retryPause(s.last.failedInRow)); at.After(r.options.Now()) {
+		if at := s.last.ended.Add(retryPause(s.last.failedInRow)); s.last.pauses() && at.After(r.options.Now()) {
 			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "live objects differ (%s) and could not be corrected: %s", listed(own), s.last.err)
 		}
 	}

@@ -38,9 +38,7 @@ func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decisi
 		failures = decision.Failures
 	}
 
-	// An action that was interrupted once begins again at once. If it happens twice in a row, something interrupts it
-	// each time.
-	if last.failed() && last.action == decision.Action && (last.failedInRow > 1 || !interrupted(last.err)) {
+	if last.action == decision.Action && last.pauses() {
 		failures = max(failures, last.failedInRow)
 	}
 

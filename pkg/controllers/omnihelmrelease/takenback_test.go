@@ -99,6 +99,46 @@ func TestACorrectionLooksAtTheSpecWhenItsTurnComes(t *testing.T) {
 	}
 }
 
+// An edit that leaves a correction as it was ends the one that waits, and another begins at once: nothing failed. If that
+// happens again and again, it is told.
+func TestACorrectionBeginsAgainAfterAnEdit(t *testing.T) {
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })
+	f.settle()
+
+	f.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
+	f.pass(10 * time.Minute)
+
+	interrupt := func(interval v1alpha1.Duration) {
+		free := f.hold()
+		f.look()
+		f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Interval = interval })
+		free()
+		f.waitUntilEnded()
+	}
+
+	interrupt("7m")
+	f.said()
+	interrupt("8m") // the run before the edit begins it again
+
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftFound)
+
+	if said := f.said(); strings.Contains(said, "Failed") {
+		t.Errorf("events: %s", said)
+	}
+
+	f.look() // it was interrupted twice
+	f.wantActions(helm.ActionInstall)
+
+	if message := f.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, errReplaced.Message) {
+		t.Error(message)
+	}
+
+	f.pass(30 * time.Second)
+	f.settle()
+	f.wantActions(helm.ActionInstall, actionCorrect)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDriftCorrected)
+}
+
 // What has begun to change something goes on to its end.
 func TestAnActionThatChangedSomethingIsNotTakenBack(t *testing.T) {
 	f := newFixture(t)
