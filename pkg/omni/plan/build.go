@@ -70,8 +70,6 @@ func (b planBuilder) build(ctx context.Context, result *template.SyncResult, see
 		plan.putClusterFirst()
 	}
 
-	plan.Hash = HashOf(plan.Changes)
-
 	return plan
 }
 

@@ -53,7 +53,7 @@ func Delete(ctx context.Context, st state.State, cluster string, options DeleteO
 	}
 
 	plan := planBuilder{cluster: cluster, nodes: nodesBySet(nodes)}.build(ctx, result, seen)
-	plan.deletion = true
+	plan.Hash, plan.deletion = HashOf(plan.Changes), true
 
 	if plan.uuid, err = omni.ReadUUID(ctx, st, cluster); err != nil {
 		return nil, err

@@ -166,10 +166,12 @@ func (p *Plan) stepsThat(filter func(step) bool) []step {
 	return slices.DeleteFunc(slices.Clone(p.steps), func(s step) bool { return !filter(s) })
 }
 
-// wait takes the create or update of a resource out of what is made now.
+// wait takes the create or update of a resource out of what is made now. Whether it is destructive is decided when it is
+// made: until then nobody has to consent to it.
 func (p *Plan) wait(key omni.ResourceKey, reason string) {
 	if s, found := p.take(key); found {
 		s.change.Reason = reason
+		s.change.Destructive, s.change.Version, s.change.Members = false, "", ""
 		p.WaitingForOmni = append(p.WaitingForOmni, s.change)
 	}
 }

@@ -461,3 +461,27 @@ func TestPatchOfAnAdoptedCluster(t *testing.T) {
 		}
 	}
 }
+
+// TestMoveThatWaitsNeedsNoConsentYet: in an adoption a patch that waits for machines to leave is no change that is made, so
+// neither the hash nor the count of what destroys has it. It needs consent when they are gone.
+func TestMoveThatWaitsNeedsNoConsentYet(t *testing.T) {
+	base := omnitest.ClusterDocument + omnitest.ControlPlaneDocument
+
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, base+workers("a", omnitest.Machine2+", "+omnitest.Machine3, netPatch)+workers("c", machine4))
+
+	plan := mustPlan(t, st, base+workers("a", omnitest.Machine2)+workers("c", machine4, netPatch), Options{EveryDestroyIsDestructive: true})
+	want := []string{`! destroy MachineSetNode "` + omnitest.Machine3 + `"`, `? update ConfigPatch "400-net"`}
+
+	if diff := cmp.Diff(want, lines(plan)); diff != "" {
+		t.Fatal(diff)
+	}
+
+	if plan.Hash != HashOf(plan.Changes) {
+		t.Errorf("the hash is %q, want that of what is destroyed: %q", plan.Hash, HashOf(plan.Changes))
+	}
+
+	if waiting := plan.WaitingForOmni[0]; waiting.Destructive || waiting.Version != "" || waiting.Members != "" {
+		t.Errorf("%+v", waiting)
+	}
+}

@@ -202,6 +202,7 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 		return nil, err
 	}
 
+	plan.Hash = HashOf(plan.Changes)
 	plan.Wanted, plan.Live = builder.wanted, builder.live
 	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
 
