@@ -3,9 +3,11 @@ package omnicluster
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
@@ -171,6 +173,139 @@ func TestHazardPatchFollowsARenamedSet(t *testing.T) {
 	}
 
 	f.quiet()
+}
+
+// machinesOf returns the machines of a set that Omni has not wiped yet, and those of them that it still lists there.
+func (f *fixture) machinesOf(set string) (all, listed []string) {
+	f.t.Helper()
+
+	ofSet := state.WithLabelQuery(resource.LabelEqual(omnires.LabelMachineSet, set))
+
+	statuses, err := safe.StateListAll[*omnires.ClusterMachineStatus](f.t.Context(), f.omni.State(), ofSet)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	nodes, err := safe.StateListAll[*omnires.MachineSetNode](f.t.Context(), f.omni.State(), ofSet)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	for status := range statuses.All() {
+		all = append(all, status.Metadata().ID())
+	}
+
+	for node := range nodes.All() {
+		listed = append(listed, node.Metadata().ID())
+	}
+
+	return all, listed
+}
+
+// leavesIn runs until Omni does not list one of two machines in a set any more, and returns it. The patch stays meanwhile.
+func (f *fixture) leavesIn(set string) (machine string) {
+	f.t.Helper()
+	f.eventually("a machine to leave "+set, func() string {
+		f.run()
+
+		if got := f.patchIn(netPatch); got != set {
+			f.t.Fatalf("the patch went to %q before a machine had left", got)
+		}
+
+		all, listed := f.machinesOf(set)
+		for _, one := range all {
+			if !slices.Contains(listed, one) {
+				machine = one
+			}
+		}
+
+		return map[bool]string{true: fmt.Sprint(listed)}[machine == ""]
+	})
+
+	return machine
+}
+
+// A set that stays loses a machine. Omni takes that off its list long before it is wiped: a patch that goes elsewhere stays
+// with it until then, and the message names a machine that Omni cannot wipe.
+func TestHazardPatchStaysWithAMachineThatLeavesItsSet(t *testing.T) {
+	for name, test := range map[string]struct {
+		workers func(*fixture) *v1alpha1.OmniWorkers
+		smaller func(*fixture) v1alpha1.MachineSetMachines
+	}{
+		"listed": {
+			func(f *fixture) *v1alpha1.OmniWorkers { return listing("w", f.machines[1], f.machines[2]) },
+			func(f *fixture) v1alpha1.MachineSetMachines {
+				return listing("w", f.machines[1]).Spec.MachineSetMachines
+			},
+		},
+		"of a class": {
+			func(*fixture) *v1alpha1.OmniWorkers { return newWorkers("w", machineClass, 2) },
+			func(*fixture) v1alpha1.MachineSetMachines {
+				return newWorkers("w", machineClass, 1).Spec.MachineSetMachines
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := withPatchedSet(t, test.workers, v1alpha1.ChangePolicyApply)
+			f.create(newWorkers("c", machineClass, 1))
+			f.until("Ready", metav1.ConditionTrue, "Running")
+
+			machines, _ := f.machinesOf("demo-w")
+			for _, machine := range machines {
+				f.omni.KillMachine(machine)
+			}
+
+			change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Patches, o.Spec.MachineSetMachines = nil, test.smaller(f) })
+			change(f, "c", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { patched(o, netPatch) })
+			f.until("Synced", metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle)
+
+			// Omni has not chosen a machine of a class yet.
+			f.omni.Pause()
+			f.advance(settleTime)
+
+			for range 3 {
+				f.run()
+			}
+
+			f.omni.Resume()
+
+			left := f.leavesIn("demo-w")
+
+			f.eventually("the machine to be silent", func() string {
+				f.advance(settleTime)
+				f.run()
+
+				said := message(f.get(), "Synced")
+
+				return map[bool]string{true: said}[!strings.Contains(said, "machine "+left+" (not connected)")]
+			})
+			f.quiet()
+			says(t, message(f.get(), "Synced"), `ConfigPatch "400-net"`, "machines that are to leave keep it until they are gone", left, "bring it back")
+
+			if got := f.patchIn(netPatch); got != "demo-w" {
+				t.Fatalf("the patch went to %q before the machine was wiped", got)
+			}
+
+			for _, machine := range machines {
+				if err := f.omni.ReviveMachine(machine); err != nil {
+					t.Fatal(err)
+				}
+			}
+
+			f.eventually("the patch in its new place", func() string {
+				f.run()
+
+				got := f.patchIn(netPatch)
+				if all, _ := f.machinesOf("demo-w"); got != "demo-w" && len(all) > 1 {
+					t.Fatalf("the patch went to %q before the machine was wiped", got)
+				}
+
+				return map[bool]string{true: got}[got != "demo-c"]
+			})
+			f.until("Ready", metav1.ConditionTrue, "Running")
+			f.quiet()
+		})
+	}
 }
 
 // Under a policy a patch leaves a running set in its turn, and the new set that has it from there gets its machine then.

@@ -52,21 +52,39 @@ func describeProgress(name string, progress observe.DeleteProgress, destroyMachi
 
 // describeLeaving returns what the destruction of a part of a cluster waits for.
 func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []plan.Change) string {
+	return leavingText(waits, r.leaving(ctx, s))
+}
+
+// describeWaiting returns what changes wait for that cannot be made yet.
+func (r *reconciler) describeWaiting(ctx context.Context, s *scope, waits []plan.Change) string {
+	return waitingText(waits, r.leaving(ctx, s))
+}
+
+// leaving returns the machines that leave the cluster.
+func (r *reconciler) leaving(ctx context.Context, s *scope) []observe.Blocker {
 	machines, err := observe.Leaving(ctx, s.lease.Copy(), s.name)
 	if err != nil {
-		machines = nil // the message says a little less
+		return nil // the message says a little less
 	}
 
-	return leavingText(waits, machines)
+	return machines
 }
 
 func leavingText(waits []plan.Change, machines []observe.Blocker) string {
-	text := "waiting for Omni to destroy " + consent.ChangeNames(waits)
+	return "waiting for Omni to destroy " + consent.ChangeNames(waits) + leavingMachines(machines)
+}
+
+func waitingText(waits []plan.Change, machines []observe.Blocker) string {
+	return fmt.Sprintf("waiting for Omni: %s: %s", consent.ChangeNames(waits), consent.Reasons(waits)) + leavingMachines(machines)
+}
+
+// leavingMachines returns the end of a message that names the machines that leave, and says what helps.
+func leavingMachines(machines []observe.Blocker) string {
 	if len(machines) == 0 {
-		return text
+		return ""
 	}
 
-	text += "; leaving: " + nameBlockers(machines)
+	text := "; leaving: " + nameBlockers(machines)
 	if countUnreachable(machines) > 0 {
 		text += ". A machine that is not connected cannot be reset, and Omni waits for it: bring it back, or remove it in Omni"
 	}

@@ -89,3 +89,23 @@ func TestLeavingText(t *testing.T) {
 		})
 	}
 }
+
+// Each different reason is told once, and machines that leave are named: without that nobody sees what never ends.
+func TestWaitingText(t *testing.T) {
+	waits := []plan.Change{
+		{Type: "MachineSetNodes.omni.sidero.dev", ID: "m3", Reason: "the patch has to be there first"},
+		{Type: "MachineSetNodes.omni.sidero.dev", ID: "m4", Reason: "the patch has to be there first"},
+		{Type: "ConfigPatches.omni.sidero.dev", ID: "400-net", Reason: "machine m1 keeps it"},
+	}
+
+	const text = `waiting for Omni: MachineSetNode "m3", MachineSetNode "m4", ConfigPatch "400-net": the patch has to be there first; machine m1 keeps it`
+
+	if got := waitingText(waits, nil); got != text {
+		t.Errorf("got %s", got)
+	}
+
+	want := text + "; leaving: machine m1 (not connected). A machine that is not connected cannot be reset, and Omni waits for it: bring it back, or remove it in Omni"
+	if got := waitingText(waits, []observe.Blocker{{Machine: "m1"}}); got != want {
+		t.Errorf("got %s", got)
+	}
+}

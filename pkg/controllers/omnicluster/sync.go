@@ -180,7 +180,7 @@ func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.
 	case len(leaving) > 0:
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, leaving))
 	case len(s.plan.WaitingForOmni) > 0:
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "waiting for Omni: %s: %s", consent.ChangeNames(s.plan.WaitingForOmni), s.plan.WaitingForOmni[0].Reason)
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeWaiting(ctx, s, s.plan.WaitingForOmni))
 	case len(held) > 0:
 		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", consent.ChangeNames(held))
 	case len(decision.WaitingForTurn()) > 0:

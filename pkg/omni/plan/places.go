@@ -1,11 +1,13 @@
 package plan
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/template"
 
@@ -90,13 +92,24 @@ func (m move) name() string { return fmt.Sprintf("%s %q", omni.KindOf(m.key.Reso
 // until they are gone, and machines come when theirs is there. If machines with the resource would have to go before others
 // that need it may come, the plan is none: half of a replacement would be made, and the other half perhaps never. The error
 // is ErrCollision then, because that ends when each has a resource of its own.
-func (p *Plan) orderMoves(moves []move) error {
+func (p *Plan) orderMoves(ctx context.Context, st state.State, moves []move) error {
+	if len(moves) == 0 {
+		return nil
+	}
+
+	underWay, err := removalsUnderWay(ctx, st, p.Cluster)
+	if err != nil {
+		return err
+	}
+
+	removals := slices.Concat(p.removals(), underWay)
+
 	var collisions []*CollisionError
 
 	for _, m := range moves {
-		leaving := p.stepsThat(func(s step) bool { return slices.ContainsFunc(s.leaving(), m.takesFrom) })
+		leaving := slices.DeleteFunc(slices.Clone(removals), func(r removal) bool { return !slices.ContainsFunc(r.machines, m.takesFrom) })
 		coming := p.stepsThat(func(s step) bool { return slices.ContainsFunc(s.coming(), m.givesTo) })
-		begun := !slices.ContainsFunc(leaving, func(s step) bool { return !s.change.TearingDown })
+		begun := !slices.ContainsFunc(leaving, func(r removal) bool { return !r.begun })
 
 		switch {
 		case m.going:
@@ -107,7 +120,7 @@ func (p *Plan) orderMoves(moves []move) error {
 			collisions = append(collisions, &CollisionError{
 				Type: m.key.ResourceType, ID: m.key.ID, Cluster: p.Cluster,
 				Here: fmt.Sprintf("machines that are to leave (%s), and machines that are to come (%s) need it, too: give it another ID there, so that both have theirs",
-					leaving[0].change, coming[0].change),
+					leaving[0].name, coming[0].change),
 			})
 		default:
 			p.postpone(m, leaving, coming)
@@ -118,36 +131,14 @@ func (p *Plan) orderMoves(moves []move) error {
 }
 
 // postpone has a move wait for the machines that leave, and machines that come for the move.
-func (p *Plan) postpone(m move, leaving, coming []step) {
+func (p *Plan) postpone(m move, leaving []removal, coming []step) {
 	for _, s := range coming {
 		p.wait(omni.KeyOf(s.new), m.name()+" has to be there first")
 	}
 
 	if !m.going {
-		p.wait(m.key, fmt.Sprintf("machines that are to leave keep it until they are gone (%s); with another ID it need not wait", leaving[0].change))
+		p.wait(m.key, fmt.Sprintf("machines that are to leave keep it until they are gone (%s); with another ID it need not wait", leaving[0].name))
 	}
-}
-
-// leaving returns the machines that a step takes out of the cluster, or out of their set. Which ones a set loses that gets
-// smaller is not known. A set that goes has some as long as it is there: Omni takes them off the list long before.
-func (s step) leaving() []member {
-	isNode := s.change.Type == TypeMachineSetNode && s.change.Action == ActionDestroy
-	isSet := s.change.Type == TypeMachineSet && s.change.Destructive
-
-	if !isNode && !isSet {
-		return nil
-	}
-
-	var members []member
-	for _, machine := range s.machines {
-		members = append(members, member{s.set, machine})
-	}
-
-	if isSet && (s.change.Action == ActionUpdate || s.change.TearingDown) {
-		members = append(members, member{set: s.set})
-	}
-
-	return members
 }
 
 // coming returns the machines that a step brings into the cluster. Those that a set lists are steps of their own.

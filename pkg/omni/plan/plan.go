@@ -194,7 +194,7 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	}
 
 	plan := builder.build(ctx, result, seen)
-	if err = plan.orderMoves(movesIn(result.Update)); err != nil {
+	if err = plan.orderMoves(ctx, st, movesIn(result.Update)); err != nil {
 		return nil, err
 	}
 

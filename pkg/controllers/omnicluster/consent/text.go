@@ -2,6 +2,7 @@ package consent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,6 +46,19 @@ func ChangeNames(changes []plan.Change) string {
 	}
 
 	return Names(named)
+}
+
+// Reasons lists the first different reasons of changes, and counts the others.
+func Reasons(changes []plan.Change) string {
+	var reasons []string
+
+	for _, change := range changes {
+		if !slices.Contains(reasons, change.Reason) {
+			reasons = append(reasons, change.Reason)
+		}
+	}
+
+	return few(reasons, "; ")
 }
 
 func few(texts []string, separator string) string {
