@@ -44,6 +44,7 @@ func TestHelm(t *testing.T) {
 	kubectl(t, hub, "", "patch", "apiservice", "v1alpha1.omni.texashpc.com", "--type=merge", "--field-manager=cainjector",
 		"-p", fmt.Sprintf(`{"spec": {"caBundle": %q}}`, encoded(hub.CA())))
 
+	helm.conflictsAfterScale(t, hub)
 	helm.upgrade(t, "controller: {namespaces: [team-a]}")
 
 	if got := kubectl(t, hub, "", "get", "apiservice", "v1alpha1.omni.texashpc.com", "-o", "jsonpath={.spec.caBundle}"); got != encoded(hub.CA()) {
@@ -113,17 +114,12 @@ func newHelm(t *testing.T, hub *env.Hub) *helmClient {
 func (h *helmClient) install(t *testing.T, values string) {
 	t.Helper()
 
-	chart, err := loader.Load(chartDir)
-	if err != nil {
-		t.Fatal(err)
-	}
-
 	install := action.NewInstall(h.config)
 	install.ReleaseName, install.Namespace = release, namespace
 	// There are no nodes: nothing becomes ready.
 	install.WaitStrategy, install.Timeout, install.ServerSideApply = kube.HookOnlyStrategy, time.Minute, true
 
-	if _, err := install.RunWithContext(t.Context(), chart, parse(t, values)); err != nil {
+	if _, err := install.RunWithContext(t.Context(), loaded(t), parse(t, values)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -139,24 +135,72 @@ func (h *helmClient) upgrade(t *testing.T, values string) {
 func (h *helmClient) tryUpgrade(t *testing.T, values string) error {
 	t.Helper()
 
+	return h.upgradeTo(t, loaded(t), values)
+}
+
+// loaded is the chart.
+func loaded(t *testing.T) *chartv2.Chart {
+	t.Helper()
+
 	chart, err := loader.Load(chartDir)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	return h.upgradeTo(t, chart, values)
+	return chart
 }
 
 func (h *helmClient) upgradeTo(t *testing.T, chart *chartv2.Chart, values string) error {
 	t.Helper()
 
+	_, err := h.newUpgrade().RunWithContext(t.Context(), release, chart, parse(t, values))
+
+	return err
+}
+
+func (h *helmClient) newUpgrade() *action.Upgrade {
 	upgrade := action.NewUpgrade(h.config)
 	upgrade.Namespace = namespace
 	upgrade.WaitStrategy, upgrade.Timeout = kube.HookOnlyStrategy, time.Minute
 
-	_, err := upgrade.RunWithContext(t.Context(), release, chart, parse(t, values))
+	return upgrade
+}
 
-	return err
+// conflictsAfterScale: an upgrade starts what kubectl has scaled to 0, and refuses to change another number that kubectl has set,
+// as docs/how-to/install.md says, unless that is forced.
+func (h *helmClient) conflictsAfterScale(t *testing.T, hub *env.Hub) {
+	t.Helper()
+
+	scale := func(replicas string) {
+		kubectl(t, hub, "", "scale", "deployment", "--selector=app.kubernetes.io/name=omni-controller", "--replicas="+replicas, "-n", namespace)
+	}
+	want := func(replicas, after string) {
+		if got := kubectl(t, hub, "", "get", "deployment", "omni-controller", "-n", namespace, "-o", "jsonpath={.spec.replicas}"); got != replicas {
+			t.Errorf("%s there are %s replicas, want %s", after, got, replicas)
+		}
+	}
+
+	scale("0")
+	h.upgrade(t, "")
+	want("2", "after an upgrade of what was scaled to 0")
+	scale("1")
+
+	if err := h.tryUpgrade(t, ""); err == nil || !strings.Contains(err.Error(), `conflict with "kubectl"`) || !strings.Contains(err.Error(), ".spec.replicas") {
+		t.Errorf("an upgrade of what was scaled to 1: %v", err)
+	}
+
+	scale("2")
+	h.upgrade(t, "")
+	scale("1")
+
+	upgrade := h.newUpgrade()
+	upgrade.ForceConflicts = true
+
+	if _, err := upgrade.RunWithContext(t.Context(), release, loaded(t), map[string]any{}); err != nil {
+		t.Errorf("an upgrade that forces conflicts: %v", err)
+	}
+
+	want("2", "after an upgrade that forces conflicts")
 }
 
 // refusesOtherStorage: an upgrade never serves an empty API because somebody forgot a value, and the claim's template
