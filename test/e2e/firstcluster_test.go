@@ -67,9 +67,7 @@ func TestFirstClusterPage(t *testing.T) {
 		t.Fatalf("the page has %d blocks of commands", len(steps))
 	}
 
-	// The simulator's certificate comes from an authority of its own.
-	bundle := "\n  caBundle: " + base64.StdEncoding.EncodeToString(n.omni.CAPEM())
-	n.types(strings.Replace(steps[0].text, "\n  endpoint: $OMNI_ENDPOINT", "\n  endpoint: $OMNI_ENDPOINT"+bundle, 1))
+	n.connect()
 	n.types(steps[1].text)
 	n.wants(n.types(steps[2].text), "+4 ~0 -0", "workloads-everywhere")
 	n.otherNetwork()
@@ -87,6 +85,14 @@ func TestFirstClusterPage(t *testing.T) {
 	if view, err := n.omni.View("first"); err != nil || view.Exists {
 		t.Errorf("Omni still has %+v: %v", view, err)
 	}
+}
+
+// connect takes the page's first step. The simulator's certificate comes from an authority of its own.
+func (n *newcomer) connect() {
+	n.t.Helper()
+
+	bundle := "\n  caBundle: " + base64.StdEncoding.EncodeToString(n.omni.CAPEM())
+	n.types(strings.Replace(pageBlocks(n.t, firstClusterPage, "sh")[0].text, "\n  endpoint: $OMNI_ENDPOINT", "\n  endpoint: $OMNI_ENDPOINT"+bundle, 1))
 }
 
 // otherNetwork tries the page's patch for a CNI plugin of one's own: it is accepted.
