@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -31,12 +32,16 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 )
 
-// fleetAdmin may update OmniRolloutPolicies of the namespace fleet while it is true, and nothing else.
-type fleetAdmin struct{ atomic.Bool }
+// oneRight is what the administrator may do, while it is true, with a resource of ours in a namespace, and nothing else.
+type oneRight struct {
+	atomic.Bool
 
-func (a *fleetAdmin) Authorize(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
-	if a.Load() && asked.IsResourceRequest() && asked.GetVerb() == "update" && asked.GetAPIGroup() == v1alpha1.GroupName &&
-		asked.GetResource() == "omnirolloutpolicies" && asked.GetNamespace() == "fleet" && asked.GetUser().GetName() == "administrator" {
+	verb, resource, namespace string
+}
+
+func (r *oneRight) Authorize(_ context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+	if r.Load() && asked.IsResourceRequest() && asked.GetVerb() == r.verb && asked.GetAPIGroup() == v1alpha1.GroupName &&
+		asked.GetResource() == r.resource && asked.GetNamespace() == r.namespace && asked.GetUser().GetName() == "administrator" {
 		return authorizer.DecisionAllow, "", nil
 	}
 
@@ -45,9 +50,9 @@ func (a *fleetAdmin) Authorize(_ context.Context, asked authorizer.Attributes) (
 
 // The example protects the label by which stages select clusters, evaluated by this server's own plugin.
 func TestRolloutLabelIsProtected(t *testing.T) {
-	admin := &fleetAdmin{}
+	admin := &oneRight{verb: "update", resource: "omnirolloutpolicies", namespace: "fleet"}
 	s := startServerWith(t, func(config *apiserver.Config) {
-		config.Generic.AdmissionControl = admission.NewChainHandler(policyPlugin(t, admin, "../../artifacts/examples/admission/rollout-label.yaml"))
+		config.Generic.AdmissionControl = admission.NewChainHandler(policyPlugin(t, admin, "rollout-label.yaml", "fleet", "other"))
 	})
 
 	for _, namespace := range []string{"fleet", "other"} {
@@ -103,8 +108,8 @@ func TestRolloutLabelIsProtected(t *testing.T) {
 	}
 }
 
-// policyPlugin is the plugin of the hub's ValidatingAdmissionPolicies, on a hub that has those of a file.
-func policyPlugin(t *testing.T, who authorizer.UnconditionalAuthorizer, file string) *validating.Plugin {
+// policyPlugin is the plugin of the hub's ValidatingAdmissionPolicies, on a hub that has those of an example, and namespaces.
+func policyPlugin(t *testing.T, who authorizer.UnconditionalAuthorizer, example string, namespaces ...string) *validating.Plugin {
 	t.Helper()
 
 	plugin, err := validating.NewPlugin(nil)
@@ -112,8 +117,8 @@ func policyPlugin(t *testing.T, who authorizer.UnconditionalAuthorizer, file str
 		t.Fatal(err)
 	}
 
-	objects := policiesOf(t, file)
-	for _, name := range []string{"fleet", "other"} {
+	objects := policiesOf(t, filepath.Join("../../artifacts/examples/admission", example))
+	for _, name := range namespaces {
 		objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}})
 	}
 
