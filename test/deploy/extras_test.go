@@ -141,6 +141,37 @@ func TestAlertForAnAbsentJob(t *testing.T) {
 	}
 }
 
+// TestNotesOfSmallVolume: the notes say when the snapshots' own volume has no room for as many as are kept, and one more.
+func TestNotesOfSmallVolume(t *testing.T) {
+	const enabled = `apiserver: {etcd: {embedded: {snapshots: {persistence: {enabled: true}}}}}`
+
+	for values, want := range map[string]string{
+		``:      "",
+		enabled: "size: 8Gi) has no room for 6 copies of a database as large\nas quotaBackendBytes allows: snapshots will fail when the database has more than 1365 MiB",
+		`apiserver: {etcd: {embedded: {snapshots: {persistence: {size: 12G}}}}}`:   "more than 1907 MiB",
+		`apiserver: {etcd: {embedded: {snapshots: {persistence: {size: 12Gi}}}}}`:  "",
+		`apiserver: {etcd: {embedded: {snapshots: {persistence: {size: 0.5Ti}}}}}`: "",
+		`apiserver: {etcd: {embedded: {snapshots: {retention: 3}}}}`:               "",
+		`apiserver: {etcd: {embedded: {snapshots: {retention: 4}}}}`:               "5 copies",
+		`apiserver: {etcd: {embedded: {quotaBackendBytes: 1073741824}}}`:           "",
+		valueSets(t)["external-etcd"]:                                              "",
+	} {
+		if values != "" {
+			values = merged(t, enabled, values)
+		}
+
+		files, err := render(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		notes := files["NOTES.txt"]
+		if got := strings.Contains(notes, "The volume of the snapshots"); got != (want != "") || !strings.Contains(notes, want) {
+			t.Errorf("%s: want %q in\n%s", values, want, notes)
+		}
+	}
+}
+
 // TestAlertForOldSnapshots: what is old follows the interval, and nothing is where none are taken.
 func TestAlertForOldSnapshots(t *testing.T) {
 	for values, want := range map[string]string{

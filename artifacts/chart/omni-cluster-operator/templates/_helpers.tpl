@@ -180,6 +180,12 @@ failureThreshold: {{ .of.failureThreshold | default .failures | default 3 }}
 {{ $sum }}
 {{- end }}
 
+{{/* A quantity as the schema allows it for a volume (such as 8Gi), in bytes. */}}
+{{- define "omni.bytes" -}}
+{{- $units := dict "k" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 "T" 1000000000000 "Ti" 1099511627776 -}}
+{{ mulf (regexFind "^[0-9.]+" . | float64) (get $units (regexFind "[a-zA-Z]*$" .) | default 1 | float64) | int64 }}
+{{- end }}
+
 {{/* Fails if cert-manager would refuse the durations of the certificates, or if the authority could expire while a certificate
      that it signed is in use. Here and not by cert-manager's webhook, half-way through an installation. */}}
 {{- define "omni.refuseDurations" -}}
