@@ -84,6 +84,8 @@ func TestRights(t *testing.T) {
 func controllerRights(program string, leases, secrets, exports []string) (given, refused []right) {
 	const lease = "leases.coordination.k8s.io"
 
+	ofAll := slices.Contains(secrets, "")
+
 	for _, in := range []string{namespace, "team-a", "team-b", "kube-system", "kube-node-lease", "flux-system", "argocd", ""} {
 		if slices.Contains(leases, in) {
 			given = append(given, right{program, in, lease, "omni-controller", []string{"get", "update"}}, right{program, in, lease, "", []string{"create"}})
@@ -95,15 +97,16 @@ func controllerRights(program string, leases, secrets, exports []string) (given,
 
 		const bindings = "rolebindings.rbac.authorization.k8s.io"
 
-		// A controller of one namespace keeps its rights and its lease in it while that is being deleted.
-		if slices.Contains(secrets, in) && !slices.Contains(secrets, "") {
+		// A controller of another namespace keeps its rights and its lease in it while that is being deleted.
+		if slices.Contains(secrets, in) && in != namespace && !ofAll {
 			given = append(given, right{program, in, bindings, "omni-controller", []string{"get"}}, right{program, in, lease, "omni-controller", []string{"patch"}},
 				right{program, in, bindings, "omni-controller-deletion", []string{"get", "patch", "delete"}}, right{program, in, bindings, "", []string{"create"}})
 			refused = append(refused, right{program, in, bindings, "omni-controller", []string{"update", "patch", "delete"}},
 				right{program, in, bindings, "another", []string{"get", "update", "patch", "delete"}},
 				right{program, in, bindings, "", []string{"list", "watch", "deletecollection"}}, right{program, in, bindings, "omni-controller", []string{"bind"}})
 		} else {
-			refused = append(refused, right{program, in, bindings, "omni-controller-deletion", both})
+			refused = append(refused, right{program, in, bindings, "omni-controller-deletion", both}, right{program, in, bindings, "omni-controller", both},
+				right{program, in, bindings, "", both})
 		}
 
 		use := right{program, in, "secrets", "", []string{"get", "list", "watch", "create", "update", "patch", "delete"}}

@@ -52,7 +52,40 @@ func (h *Hub) applyDeployment(ctx context.Context) error {
 		return fmt.Errorf("apply deployment: %w", err)
 	}
 
-	return nil
+	return h.applyServedRole(ctx)
+}
+
+// servedRendering is what the chart renders where controllers serve other namespaces than the operator's own, written by TestGolden
+// of test/deploy.
+const servedRendering = "test/deploy/testdata/golden/everything.yaml"
+
+// applyServedRole gives the controller's role the rights that it has where other namespaces are served, as in most tests: users who
+// install the files of applyDeployment serve the operator's own, which takes fewer.
+func (h *Hub) applyServedRole(ctx context.Context) error {
+	root, err := RepositoryRoot()
+	if err != nil {
+		return err
+	}
+
+	content, err := os.ReadFile(filepath.Join(root, servedRendering))
+	if err != nil {
+		return fmt.Errorf("read the controller's role: %w", err)
+	}
+
+	for document := range strings.SplitSeq(string(content), "\n---\n") {
+		role := &rbacv1.ClusterRole{}
+		if err := yaml.Unmarshal([]byte(document), role); err != nil || role.Kind != "ClusterRole" || role.Name != controllerName {
+			continue // another object
+		}
+
+		if _, err := h.client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{}); err != nil {
+			return fmt.Errorf("apply the controller's role: %w", err)
+		}
+
+		return nil
+	}
+
+	return fmt.Errorf("there is no ClusterRole %s in %s", controllerName, servedRendering)
 }
 
 // serviceAccountKubeconfig writes a kubeconfig for a service account of the operator. A client

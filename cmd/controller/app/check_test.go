@@ -183,10 +183,57 @@ func TestCheckWaits(t *testing.T) {
 func TestCheckKnowsTheRoles(t *testing.T) {
 	t.Parallel()
 
+	base, golden := "../../../artifacts/kustomize/base/", "../../../test/deploy/testdata/golden/"
+
+	for name, test := range map[string]struct {
+		files   []string
+		served  string
+		options *Options
+	}{
+		"the release's namespace": {[]string{base + "rbac-controller.yaml", base + "rbac-lease.yaml"}, "n", &Options{Namespace: "n", Rollouts: true}},
+		"another namespace": {
+			[]string{golden + "everything.yaml"}, "n",
+			&Options{Namespace: "n", Rollouts: true, RoleBinding: "omni-controller", ExportNamespaces: []string{"exports"}},
+		},
+		"all namespaces": {
+			[]string{golden + "all-namespaces.yaml"}, "",
+			&Options{AllNamespaces: true, LeaderElectionNamespace: "n", Rollouts: true},
+		},
+	} {
+		given, asked := rightsGiven(t, test.files), map[string]bool{}
+
+		for _, right := range rightsOf(test.served, test.options) {
+			right.Namespace = ""
+			if right.Name == "n" { // the role is bound there, so it needs no name
+				right.Name = ""
+			}
+
+			asked[described(right)] = true
+		}
+
+		for right := range given {
+			// The roles also allow Events of the core group, for older readers; our own Events are of the other group.
+			if !asked[right] && !slices.Contains([]string{"create events", "patch events"}, right) {
+				t.Errorf("%s: check does not ask for: %s", name, right)
+			}
+		}
+
+		for right := range asked {
+			if !given[right] {
+				t.Errorf("%s: the roles do not give: %s", name, right)
+			}
+		}
+	}
+}
+
+// rightsGiven returns what the roles of omni-controller in files of manifests give, in the words of described.
+func rightsGiven(t *testing.T, files []string) map[string]bool {
+	t.Helper()
+
 	given := map[string]bool{}
 
-	for _, name := range []string{"rbac-controller", "rbac-lease"} {
-		content, err := os.ReadFile("../../../artifacts/kustomize/base/" + name + ".yaml")
+	for _, file := range files {
+		content, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,34 +244,17 @@ func TestCheckKnowsTheRoles(t *testing.T) {
 				t.Fatal(err)
 			}
 
+			if !strings.HasSuffix(role.Kind, "Role") || !strings.HasPrefix(role.Name, "omni-controller") {
+				continue
+			}
+
 			for _, rule := range role.Rules {
 				collect(given, rule)
 			}
 		}
 	}
 
-	asked := map[string]bool{}
-	for _, right := range rightsOf("n", &Options{Namespace: "n", Rollouts: true, RoleBinding: "omni-controller"}) {
-		right.Namespace = ""
-		if right.Name == "n" { // the role is bound there, so it needs no name
-			right.Name = ""
-		}
-
-		asked[described(right)] = true
-	}
-
-	for right := range given {
-		// The roles also allow Events of the core group, for older readers; our own Events are of the other group.
-		if !asked[right] && !slices.Contains([]string{"create events", "patch events"}, right) {
-			t.Errorf("check does not ask for: %s", right)
-		}
-	}
-
-	for right := range asked {
-		if !given[right] {
-			t.Errorf("the roles do not give: %s", right)
-		}
-	}
+	return given
 }
 
 // collect adds what a rule gives, in the words of described.
