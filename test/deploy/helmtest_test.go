@@ -38,7 +38,7 @@ func hooks(t *testing.T, values string) []*unstructured.Unstructured {
 func TestHelmTestPods(t *testing.T) {
 	for set, want := range map[string]map[string]string{
 		"default":        {"omni-controller-check": "omni-controller --namespace=" + namespace},
-		"all-namespaces": {"omni-controller-check": "omni-controller --all-namespaces --leader-election-namespace=" + namespace},
+		"all-namespaces": {"omni-controller-check": "omni-controller --all-namespaces --leader-election-namespace=" + namespace + " --role-binding=omni-controller"},
 		"everything": {
 			"omni-controller-team-a-check": "omni-controller-team-a --namespace=team-a --role-binding=omni-controller --export-namespaces=argocd,flux-system --hub-id=id-of-hub-1",
 			"omni-controller-team-b-check": "omni-controller-team-b --namespace=team-b --role-binding=omni-controller --export-namespaces=flux-system --hub-id=id-of-hub-1",

@@ -91,14 +91,23 @@ func controllerRights(program string, leases, secrets, exports []string) (given,
 			given = append(given, right{program, in, lease, "omni-controller", []string{"get", "update"}}, right{program, in, lease, "", []string{"create"}})
 			refused = append(refused, right{program, in, lease, "another", []string{"get", "update", "patch", "delete"}},
 				right{program, in, lease, "", []string{"list", "watch", "deletecollection"}})
+		} else if ofAll {
+			refused = append(refused, right{program, in, lease, "omni-controller", []string{"update", "delete"}}, right{program, in, lease, "another", both})
 		} else {
 			refused = append(refused, right{program, in, lease, "omni-controller", both}, right{program, in, lease, "another", both})
 		}
 
 		const bindings = "rolebindings.rbac.authorization.k8s.io"
 
-		// A controller of another namespace keeps its rights and its lease in it while that is being deleted.
-		if slices.Contains(secrets, in) && in != namespace && !ofAll {
+		// A controller of another namespace keeps its rights and its lease in it while that is being deleted. One of all namespaces
+		// releases what such a controller has left.
+		if ofAll {
+			given = append(given, right{program, in, bindings, "omni-controller-deletion", []string{"get", "patch", "delete"}},
+				right{program, in, lease, "omni-controller", []string{"get", "patch"}})
+			refused = append(refused, right{program, in, bindings, "omni-controller-deletion", []string{"update"}}, right{program, in, bindings, "omni-controller", both},
+				right{program, in, bindings, "another", both}, right{program, in, bindings, "", []string{"create", "list", "watch", "deletecollection"}},
+				right{program, in, lease, "", []string{"list", "watch", "deletecollection"}})
+		} else if slices.Contains(secrets, in) && in != namespace {
 			given = append(given, right{program, in, bindings, "omni-controller", []string{"get"}}, right{program, in, lease, "omni-controller", []string{"patch"}},
 				right{program, in, bindings, "omni-controller-deletion", []string{"get", "patch", "delete"}}, right{program, in, bindings, "", []string{"create"}})
 			refused = append(refused, right{program, in, bindings, "omni-controller", []string{"update", "patch", "delete"}},

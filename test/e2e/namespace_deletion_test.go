@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
 	"testing"
+
+	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
 // TestServedNamespaceDeleted: a controller that serves one namespace has its rights and its lease in it. Deleting the
@@ -21,6 +25,53 @@ func TestServedNamespaceDeleted(t *testing.T) {
 	s.leader()
 
 	s.run("delete", "namespace", s.name, "--ignore-not-found", namespaceTimeout)
+	s.waitRemoteGone("c")
+	s.wantDestroyed("Cluster c")
+}
+
+// TestServedNamespaceTakenOver: a controller of all namespaces takes the place of one that served a namespace, and releases what
+// that kept there.
+func TestServedNamespaceTakenOver(t *testing.T) {
+	slow(t)
+	t.Parallel()
+
+	s := newStandby(t)
+	s.cluster("c", "")
+
+	kept := func() string {
+		return s.run("get", "lease/omni-controller", "rolebinding/omni-controller-deletion", "--ignore-not-found", "-o",
+			"jsonpath={range .items[*]}{.kind} {.metadata.finalizers}\n{end}")
+	}
+	s.wait("the lease and the copy to be kept", func() error {
+		if got := kept(); got != "Lease [\"omni.texashpc.com/in-use\"]\nRoleBinding [\"omni.texashpc.com/in-use\"]\n" {
+			return errors.New(got)
+		}
+
+		return nil
+	})
+
+	for _, controller := range s.controllers {
+		if err := controller.Stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	if _, err := s.hub.StartController(t.Context(), env.ControllerOptions{
+		Name: "omni-controller-of-all", AllNamespaces: true, LeaderElection: true, DestroySettleTime: settleTime,
+		Args: []string{"--leader-election-namespace=" + env.SystemNamespace},
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	s.wait("the lease and the copy to be released", func() error {
+		if got := kept(); got != "Lease \n" {
+			return fmt.Errorf("there is %q", got)
+		}
+
+		return nil
+	})
+
+	s.run("delete", "namespace", s.name, namespaceTimeout)
 	s.waitRemoteGone("c")
 	s.wantDestroyed("Cluster c")
 }

@@ -35,7 +35,7 @@ func (o *CheckOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Kubeconfig, "kubeconfig", c.Kubeconfig, "Kubeconfig of the management cluster. Inside a cluster, the pod's service account is used without it.")
 	flags.StringVar(&c.Namespace, "namespace", c.Namespace, "The namespace that the controller serves. Default: "+namespaceEnvironment+" of the environment.")
 	flags.BoolVar(&c.AllNamespaces, "all-namespaces", c.AllNamespaces, "The controller serves every namespace.")
-	flags.StringVar(&c.RoleBinding, flagRoleBinding, c.RoleBinding, "RoleBinding of which the controller keeps a copy, which takes rights. Default: none.")
+	flags.StringVar(&c.RoleBinding, flagRoleBinding, c.RoleBinding, "RoleBinding of which the controller keeps a copy, or with --all-namespaces removes those that others have left, which takes rights. Default: none.")
 	flags.StringSliceVar(&c.ExportNamespaces, flagExportNamespaces, c.ExportNamespaces, "Namespaces (separated by commas) besides its own to which exports may write their Secrets. Default: none.")
 	flags.StringVar(&c.LeaderElectionNamespace, "leader-election-namespace", c.LeaderElectionNamespace, "Namespace of the controller's lease. Default: --namespace.")
 	flags.BoolVar(&c.Metrics.Secure, "metrics-secure", c.Metrics.Secure, "The controller serves its metrics to authorised readers only, which takes two more rights.")

@@ -197,7 +197,7 @@ func TestCheckKnowsTheRoles(t *testing.T) {
 		},
 		"all namespaces": {
 			[]string{golden + "all-namespaces.yaml"}, "",
-			&Options{AllNamespaces: true, LeaderElectionNamespace: "n", Rollouts: true},
+			&Options{AllNamespaces: true, LeaderElectionNamespace: "n", Rollouts: true, RoleBinding: "omni-controller"},
 		},
 	} {
 		given, asked := rightsGiven(t, test.files), map[string]bool{}

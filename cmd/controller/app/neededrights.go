@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -51,11 +52,7 @@ func rightsOf(served string, options *Options) []authorizationv1.ResourceAttribu
 	add(leases, "coordination.k8s.io", "leases", "", "create")
 
 	if options.RoleBinding != "" {
-		kept := controllers.DeletionBinding(options.RoleBinding)
-		add(served, "rbac.authorization.k8s.io", "rolebindings", options.RoleBinding, "get")
-		add(served, "rbac.authorization.k8s.io", "rolebindings", kept, "get", "patch", "delete")
-		add(served, "rbac.authorization.k8s.io", "rolebindings", "", "create")
-		add(leases, "coordination.k8s.io", "leases", leaseName, "patch")
+		addDeletionRights(add, served, options)
 	}
 
 	if options.HubID == "" {
@@ -72,6 +69,22 @@ func rightsOf(served string, options *Options) []authorizationv1.ResourceAttribu
 	}
 
 	return rights
+}
+
+// addDeletionRights adds what it takes to keep the controller's own rights while the namespace that it serves is being deleted, or to
+// release those that others have left in all namespaces.
+func addDeletionRights(add func(namespace, group, resource, name string, verbs ...string), served string, options *Options) {
+	add(served, rbacv1.GroupName, "rolebindings", controllers.DeletionBinding(options.RoleBinding), "get", "patch", "delete")
+
+	if options.AllNamespaces {
+		add(served, "coordination.k8s.io", "leases", leaseName, "get", "patch")
+
+		return
+	}
+
+	add(served, rbacv1.GroupName, "rolebindings", options.RoleBinding, "get")
+	add(served, rbacv1.GroupName, "rolebindings", "", "create")
+	add(options.leaseNamespace(), "coordination.k8s.io", "leases", leaseName, "patch")
 }
 
 // described returns a right as text.

@@ -52,7 +52,8 @@ type Options struct {
 	// AllNamespaces serves every namespace instead.
 	AllNamespaces bool
 	// RoleBinding is the one that gives the controller its rights in Namespace. A copy of it outlives the deletion of the
-	// namespace until the controller has cleaned up. Empty: there is no copy.
+	// namespace until the controller has cleaned up. Empty: there is no copy. With AllNamespaces it is the one that former
+	// controllers of one namespace had, whose copies are removed.
 	RoleBinding string
 	// LeaderElect lets only one of several controllers work at a time.
 	LeaderElect bool
@@ -138,7 +139,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Kubeconfig of the management cluster. Inside a cluster, the pod's service account is used without it.")
 	flags.StringVar(&o.Namespace, "namespace", o.Namespace, "The namespace to serve. Default: "+namespaceEnvironment+" of the environment.")
 	flags.BoolVar(&o.AllNamespaces, "all-namespaces", o.AllNamespaces, "Serve every namespace. Needs the role omni-controller in all of them.")
-	flags.StringVar(&o.RoleBinding, flagRoleBinding, o.RoleBinding, "RoleBinding in --namespace that gives the controller all its rights there. While there is anything to clean up in the namespace, the controller keeps a copy, NAME-deletion, and its lease, with a finalizer: if the namespace is deleted, it can still clean up. Default: none; the rights go at once.")
+	flags.StringVar(&o.RoleBinding, flagRoleBinding, o.RoleBinding, "RoleBinding in --namespace that gives the controller all its rights there. While there is anything to clean up in the namespace, the controller keeps a copy, NAME-deletion, and its lease, with a finalizer: if the namespace is deleted, it can still clean up. Without it the rights go at once. With --all-namespaces it is the one that controllers of one namespace had before: what they have left is released. Default: none; what such a controller with omni-controller has left is released.")
 	flags.StringSliceVar(&o.ExportNamespaces, flagExportNamespaces, o.ExportNamespaces, "Namespaces (separated by commas) besides its own to which an OmniKubeconfigExport may write its Secret. Needs a role for Secrets in each, such as the one that the chart makes (controller.exportNamespaces). Default: none.")
 	flags.BoolVar(&o.Rollouts, "rollouts", o.Rollouts, "Have changes of clusters wait for their turn in the OmniRolloutPolicies. Without it these policies have no effect.")
 	flags.DurationVar(&o.RolloutReadyTime, "rollout-ready-time", o.RolloutReadyTime, "How long a cluster must be Ready with its changes before its turn in an OmniRolloutPolicy is over. At least 1s.")
@@ -218,10 +219,6 @@ func (o *Options) Validate() error {
 func (o *Options) validateScope() (problems []error) {
 	if o.Namespace == "" && !o.AllNamespaces {
 		problems = append(problems, fmt.Errorf("--namespace (or %s) or --all-namespaces is required", namespaceEnvironment))
-	}
-
-	if o.RoleBinding != "" && o.AllNamespaces {
-		problems = append(problems, fmt.Errorf("--%s is for a controller of one namespace, not for --all-namespaces", flagRoleBinding))
 	}
 
 	for _, namespace := range o.ExportNamespaces {

@@ -68,18 +68,23 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// The lease is kept only if there is one, in the namespace that is served.
+// Where the lease is decides whether it is kept, and whose lease another one is.
 func TestDeletionRights(t *testing.T) {
+	t.Setenv("POD_NAMESPACE", "mine")
+
 	for _, test := range []struct {
-		args  []string
-		lease string
+		args             []string
+		namespace, lease string
 	}{
-		{nil, "omni-controller"},
-		{[]string{"--leader-elect=false"}, ""},
-		{[]string{"--leader-election-namespace=b"}, ""},
+		{[]string{"--namespace=a"}, "a", "a"},
+		{[]string{"--namespace=a", "--leader-elect=false"}, "a", ""},
+		{[]string{"--namespace=a", "--leader-election-namespace=b"}, "a", "b"},
+		{[]string{"--all-namespaces", "--leader-election-namespace=b"}, "", "b"},
 	} {
-		options := parse(t, append(test.args, "--namespace=a", "--role-binding=r")...)
-		if got, want := options.deletionRights(), (controllers.DeletionRights{Namespace: "a", RoleBinding: "r", Lease: test.lease}); got != want {
+		options := parse(t, append(test.args, "--role-binding=r")...)
+		want := controllers.DeletionRights{Namespace: test.namespace, RoleBinding: "r", Lease: "omni-controller", LeaseNamespace: test.lease}
+
+		if got := options.deletionRights(); got != want {
 			t.Errorf("%v: %+v", test.args, got)
 		}
 	}
@@ -121,7 +126,7 @@ func TestValidate(t *testing.T) {
 		"all namespaces":                {[]string{"--all-namespaces"}, []string{"--leader-election-namespace"}},
 		"all namespaces, no election":   {[]string{"--all-namespaces", "--leader-elect=false"}, nil},
 		"all namespaces, lease":         {[]string{"--all-namespaces", "--leader-election-namespace=a"}, nil},
-		"all namespaces, role binding":  {[]string{"--all-namespaces", "--leader-elect=false", "--role-binding=b"}, []string{"--role-binding", "--all-namespaces"}},
+		"all namespaces, role binding":  {[]string{"--all-namespaces", "--leader-elect=false", "--role-binding=b"}, nil},
 		"hub ID":                        {[]string{"--namespace=a", "--hub-id=berlin-1"}, nil},
 		"hub ID that is no label":       {[]string{"--namespace=a", "--hub-id=a b"}, []string{"--hub-id", "label"}},
 		"settle time":                   {[]string{"--namespace=a", "--destroy-settle-time=0s"}, []string{"--destroy-settle-time"}},

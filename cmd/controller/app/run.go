@@ -150,12 +150,12 @@ func (o *Options) servedNamespace() string {
 
 // deletionRights returns what outlives the deletion of the namespace that is served until the controllers have cleaned up.
 func (o *Options) deletionRights() controllers.DeletionRights {
-	kept := controllers.DeletionRights{Namespace: o.Namespace, RoleBinding: o.RoleBinding}
-	if o.LeaderElect && o.leaseNamespace() == o.Namespace {
-		kept.Lease = leaseName
+	rights := controllers.DeletionRights{Namespace: o.servedNamespace(), RoleBinding: o.RoleBinding, Lease: leaseName}
+	if o.LeaderElect {
+		rights.LeaseNamespace = o.leaseNamespace()
 	}
 
-	return kept
+	return rights
 }
 
 // serves describes in the log which objects are served.

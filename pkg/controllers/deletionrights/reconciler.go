@@ -46,12 +46,14 @@ var errNoLease = errors.New("there is no lease yet")
 
 // Options say what is kept, and where.
 type Options struct {
-	// Namespace is the one that is served.
+	// Namespace is the one that is served; empty: all, and nothing is kept.
 	Namespace string
-	// RoleBinding is the name of the one with the rights of the controller; empty: nothing is kept.
+	// RoleBinding is the name of the one with the rights of a controller of one namespace; empty: nothing is kept.
 	RoleBinding string
-	// Lease is the name of the controller's lease, if that is in Namespace.
+	// Lease is the name of the lease of a controller.
 	Lease string
+	// LeaseNamespace is where the lease of this controller is; empty: it has none.
+	LeaseNamespace string
 }
 
 // CopyName returns the name of the copy of a RoleBinding that is kept.
@@ -67,33 +69,42 @@ type reconciler struct {
 	told bool
 }
 
-// Add adds the controller to a manager, if there is a RoleBinding to keep. It works without the lease: the lease may be
-// gone before the RoleBinding is released, and nobody can make it anew in a namespace that is being deleted.
+// Add adds the controller to a manager. It works without the lease: the lease may be gone before the RoleBinding is released, and
+// nobody can make it anew in a namespace that is being deleted. If there is nothing to keep, it releases what others have kept.
 func Add(mgr manager.Manager, options Options) error {
-	if options.RoleBinding == "" {
-		return nil
-	}
-
 	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), options: options}
-	request := reconcile.Request{NamespacedName: types.NamespacedName{Name: options.Namespace}}
-	always := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request { return []reconcile.Request{request} })
 	held := builder.WithPredicates(heldOrReleased(options.Namespace))
+	enqueue := handler.EnqueueRequestsFromMapFunc(func(_ context.Context, object client.Object) []reconcile.Request {
+		return []reconcile.Request{requestFor(object.GetNamespace())}
+	})
 
-	return builder.ControllerManagedBy(mgr).
+	build := builder.ControllerManagedBy(mgr).
 		Named("deletionrights").
-		WatchesMetadata(index.SecretMetadata(), always, held).
-		Watches(&v1alpha1.OmniConnection{}, always, held).
-		Watches(&v1alpha1.OmniCluster{}, always, held).
-		Watches(&v1alpha1.OmniKubeconfigExport{}, always, held).
-		Watches(&v1alpha1.OmniSecretSync{}, always, held).
-		Watches(&v1alpha1.OmniHelmRelease{}, always, held).
-		WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			queue.Add(request) // also if the namespace has become empty while no controller ran
+		WatchesMetadata(index.SecretMetadata(), enqueue, held).
+		Watches(&v1alpha1.OmniConnection{}, enqueue, held).
+		Watches(&v1alpha1.OmniCluster{}, enqueue, held).
+		Watches(&v1alpha1.OmniKubeconfigExport{}, enqueue, held).
+		Watches(&v1alpha1.OmniSecretSync{}, enqueue, held).
+		Watches(&v1alpha1.OmniHelmRelease{}, enqueue, held)
+
+	if options.Namespace != "" {
+		build.WatchesRawSource(source.Func(func(_ context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+			queue.Add(requestFor(options.Namespace)) // also if the namespace has become empty while no controller ran
 
 			return nil
-		})).
-		WithOptions(controller.Options{RateLimiter: loop.RateLimiter(), NeedLeaderElection: new(false)}).
-		Complete(r)
+		}))
+	}
+
+	if options.Namespace == "" || options.RoleBinding == "" {
+		return build.WithOptions(controller.Options{RateLimiter: loop.RateLimiter()}).Complete(newReleaser(r))
+	}
+
+	return build.WithOptions(controller.Options{RateLimiter: loop.RateLimiter(), NeedLeaderElection: new(false)}).Complete(r)
+}
+
+// requestFor returns the request to look at a namespace.
+func requestFor(namespace string) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Name: namespace}}
 }
 
 // lists are those of the kinds whose objects may have a finalizer of ours.
@@ -114,11 +125,13 @@ func isHeld(object metav1.Object) bool {
 	})
 }
 
-// heldOrReleased accepts what may change whether anything in the namespace is held.
+// heldOrReleased accepts what may change whether anything in the namespace is held. Without one it accepts that of all.
 func heldOrReleased(namespace string) predicate.Predicate {
-	return predicate.And(predicate.NewPredicateFuncs(func(object client.Object) bool { return object.GetNamespace() == namespace }), predicate.Funcs{
+	return predicate.And(predicate.NewPredicateFuncs(func(object client.Object) bool { return namespace == "" || object.GetNamespace() == namespace }), predicate.Funcs{
 		CreateFunc: func(e event.CreateEvent) bool { return isHeld(e.Object) },
 		UpdateFunc: func(e event.UpdateEvent) bool { return isHeld(e.ObjectOld) != isHeld(e.ObjectNew) },
+		// What goes with its last finalizer has it in this event.
+		DeleteFunc: func(e event.DeleteEvent) bool { return namespace != "" || isHeld(e.Object) },
 	})
 }
 
@@ -173,9 +186,9 @@ func (r *reconciler) isNeeded(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-// keepLease sets our finalizer on the lease if that is needed, and removes it otherwise.
+// keepLease sets our finalizer on the lease, if that is in the namespace and needed, and removes it otherwise.
 func (r *reconciler) keepLease(ctx context.Context, needed bool) error {
-	if r.options.Lease == "" {
+	if r.options.LeaseNamespace != r.options.Namespace {
 		return nil
 	}
 

@@ -56,7 +56,7 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 			return b.write("delete "+object.GetName(), func() error { return api.Delete(ctx, object, options...) })
 		},
 	}).Build()
-	b.r = &reconciler{client: b, live: b, options: Options{Namespace: team, RoleBinding: "binding", Lease: "lease"}}
+	b.r = &reconciler{client: b, live: b, options: Options{Namespace: team, RoleBinding: "binding", Lease: "lease", LeaseNamespace: team}}
 
 	return b
 }
@@ -233,7 +233,7 @@ func TestWithoutLease(t *testing.T) {
 	t.Parallel()
 
 	b := newBench(t, binding("binding", "account"), &v1alpha1.OmniCluster{ObjectMeta: named("c", v1alpha1.Finalizer)})
-	b.r.options.Lease = ""
+	b.r.options.LeaseNamespace = ""
 	b.run(t.Context(), "create binding-deletion")
 }
 
@@ -258,7 +258,7 @@ func TestHeldOrReleased(t *testing.T) {
 
 	held, free := &v1alpha1.OmniCluster{ObjectMeta: named("c", v1alpha1.Finalizer)}, &v1alpha1.OmniCluster{ObjectMeta: named("c")}
 	elsewhere := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: "s", Finalizers: []string{v1alpha1.InUseFinalizer}}}
-	p := heldOrReleased(team)
+	p, all := heldOrReleased(team), heldOrReleased("")
 
 	for name, test := range map[string]struct{ got, want bool }{
 		"made, held":      {p.Create(event.CreateEvent{Object: held}), true},
@@ -268,6 +268,10 @@ func TestHeldOrReleased(t *testing.T) {
 		"released":        {p.Update(event.UpdateEvent{ObjectOld: held, ObjectNew: free}), true},
 		"still held":      {p.Update(event.UpdateEvent{ObjectOld: held, ObjectNew: held}), false},
 		"gone":            {p.Delete(event.DeleteEvent{Object: free}), true},
+		"made, in all":    {all.Create(event.CreateEvent{Object: elsewhere}), true},
+		"gone, in all":    {all.Delete(event.DeleteEvent{Object: held}), true},
+		// A hub has many Secrets that come and go.
+		"gone, never held": {all.Delete(event.DeleteEvent{Object: free}), false},
 	} {
 		if test.got != test.want {
 			t.Errorf("%s: %t", name, test.got)

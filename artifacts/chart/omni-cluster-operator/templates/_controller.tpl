@@ -99,11 +99,11 @@ spec:
 {{- define "omni.controllerArgs" -}}
 {{- if .serves }}
 - --namespace={{ .serves }}
-{{- include "omni.deletionArgs" . }}
 {{- else }}
 - --all-namespaces
 - --leader-election-namespace={{ .root.Release.Namespace }}
 {{- end }}
+{{- include "omni.deletionArgs" . }}
 {{- with include "omni.exportNamespaces" . | fromJsonArray }}
 - --export-namespaces={{ join "," . }}
 {{- end }}
@@ -140,8 +140,8 @@ spec:
 {{- end }}
 {{- end }}
 
-{{/* The flag for a deletion of the namespace that is served. With the release's namespace the controller itself goes.
-     Call with (dict "root" $ "serves" <namespace>). */}}
+{{/* The flag for a deletion of the namespace that is served, and for what controllers of one namespace leave if another takes the place
+     of all. With the release's namespace the controller itself goes. Call with (dict "root" $ "serves" <namespace, or "" for all>). */}}
 {{- define "omni.deletionArgs" -}}
 {{- if and .root.Values.rbac.create (ne .serves .root.Release.Namespace) }}
 - --role-binding={{ include "omni.prefix" .root }}-controller
