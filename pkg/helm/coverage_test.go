@@ -11,6 +11,8 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 func TestRevisionsThatMayHaveLeftObjects(t *testing.T) {
@@ -46,6 +48,8 @@ func TestRevisionsThatMayHaveLeftObjects(t *testing.T) {
 
 // What an uninstallation covers is bounded together, and of the older revisions it keeps nothing else.
 func TestCoveredRevisionsAreBounded(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	for _, test := range []struct {
 		values int
 		want   Reason // empty: it is covered

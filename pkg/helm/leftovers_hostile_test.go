@@ -45,6 +45,8 @@ func oneObject(int) string { return object("a") }
 // Somebody writes many records of revisions that failed. They are short and become large, and each is within its bounds: what an
 // action keeps of all of them is bounded, too.
 func TestManyFailedRevisions(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	manyObjects := func(version int) string {
 		var text strings.Builder
 		for i := range 6_000 {
@@ -99,6 +101,8 @@ func TestManyFailedRevisions(t *testing.T) {
 
 // What an action keeps of revisions that failed counts while it is at work, however small the newest record is.
 func TestWhatIsKeptOfFailedRevisionsCounts(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	var held atomic.Int64
 
 	cluster := newFakeCluster(t)
@@ -131,6 +135,8 @@ func TestWhatIsKeptOfFailedRevisionsCounts(t *testing.T) {
 
 // The same values in each of them are kept once.
 func TestFailedRevisionsWithTheSameValues(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	cluster := newFakeCluster(t)
 	observed := cluster.addFailed(t, 12, oneObject, func(int) map[string]any { return largeValues(3)(1) })
 	c := New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps"}, logr.Discard(), time.Second)

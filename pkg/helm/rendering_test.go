@@ -165,6 +165,8 @@ func TestTheChartItselfIsRecorded(t *testing.T) {
 
 // What a chart prints is bounded before this process parses it.
 func TestManifestsAreBounded(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	pool := render.New(render.Options{})
 	t.Cleanup(pool.Close)
 

@@ -4,11 +4,15 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 // FuzzRollout runs a small fleet through a script with an event every six hours, and checks every evaluation against
 // the rules. At the end, everything that can be repaired is, and every cluster must get what it asks for.
 func FuzzRollout(f *testing.F) {
+	foreigntest.Sequential(f)
+
 	f.Add(uint64(1), []byte{0, 0, 0, 0})
 	f.Add(uint64(2), []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
 	f.Add(uint64(3), []byte{0, 9, 0, 8, 0, 7, 0, 6, 0, 5, 0, 4, 0, 3, 0, 2, 0, 1})

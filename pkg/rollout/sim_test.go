@@ -3,14 +3,13 @@ package rollout_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime/debug"
-	"slices"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 // newWorld makes a fleet of the given number of clusters that all run the same content, and a checker with the
@@ -77,20 +76,10 @@ func (w *world) reached() {
 
 // TestYear is a year of a fleet: commits each week, failures, and everything that goes wrong beside them.
 func TestYear(t *testing.T) {
-	weeks := 52
-	if raceDetector() {
-		weeks = 16 // there is nothing to race with
-	}
+	foreigntest.Sequential(t)
 
-	t.Run("seen as it is", func(t *testing.T) { year(t, weeks, 0) })
-	t.Run("seen late", func(t *testing.T) { year(t, min(weeks, 22), 3) })
-}
-
-// raceDetector reports whether the test was built with the race detector, which makes it ten times slower.
-func raceDetector() bool {
-	info, _ := debug.ReadBuildInfo()
-
-	return info != nil && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+	t.Run("seen as it is", func(t *testing.T) { year(t, 52, 0) })
+	t.Run("seen late", func(t *testing.T) { year(t, 22, 3) })
 }
 
 // year runs the given number of weeks. The policy sees the given percentage of clusters as they were some time ago.

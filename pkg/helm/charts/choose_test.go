@@ -12,6 +12,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
@@ -77,6 +78,8 @@ func TestIsExact(t *testing.T) {
 
 // The newest of all that satisfy a range is chosen, in whatever order they stand and wherever their pages end. Of equal ones it is the first.
 func TestChooseIsTheNewestThatSatisfies(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	ranges := []string{
 		"", "*", ">=1", "^1.2", "~1.2 || >=3.1", "<2.0.0", ">1 <3 !=2.1.0", "1.x || 3", ">=1.0.0-0", "1 - 2.5", "2.1", "v2.1.0", "9", "<1.0.0-rc.2", "latest", "=1.2.3+b",
 		strings.TrimSuffix(strings.Repeat("<0.1||", 32), "||"),
@@ -149,6 +152,8 @@ func many(count int) []string {
 
 // A bound counts versions and parts together, and long versions for more. An exact match needs no comparison.
 func TestChooseIsBounded(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	long := many(40_000)
 	for i := range long {
 		long[i] += "-" + strings.Repeat("a", 200)

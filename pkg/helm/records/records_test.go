@@ -170,6 +170,8 @@ func hostileRecords(t testing.TB) map[string]struct {
 }
 
 func TestHostileRecords(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	for name, test := range hostileRecords(t) {
 		t.Run(name, func(t *testing.T) {
 			client, cluster := clientWith(t, test.record)
@@ -214,6 +216,8 @@ func TestHostileRecords(t *testing.T) {
 
 // A real record is read as before, compressed or as former versions of Helm wrote it.
 func TestRecordsWithinTheBounds(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	text, err := json.Marshal(&releasev1.Release{
 		Name: "demo", Namespace: "default", Version: 2, Info: &releasev1.Info{Status: common.StatusDeployed, Description: "fine"},
 		Chart: &chart.Chart{
@@ -240,6 +244,8 @@ func TestRecordsWithinTheBounds(t *testing.T) {
 
 // What could not be read later is not written.
 func TestARecordThatIsTooLargeIsNotWritten(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	leads, cluster := serve(t, nil)
 
 	clients, err := kubeclient.NewGetter(leads, "default")
@@ -272,6 +278,8 @@ func TestARecordThatIsTooLargeIsNotWritten(t *testing.T) {
 }
 
 func FuzzRecord(f *testing.F) {
+	foreigntest.Sequential(f)
+
 	for _, row := range hostileRecords(f) {
 		if len(row.record) < 128<<10 {
 			f.Add(row.record)

@@ -70,6 +70,8 @@ func largeIndex(charts, versions int) []byte {
 
 // What is read in pieces is what is read at once, and what Helm reads.
 func TestAnIndexInPieces(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	text := largeIndex(20, 100)
 
 	var helm struct {
@@ -149,6 +151,8 @@ func TestFormsOfAnIndex(t *testing.T) {
 
 // Parsed at once, this took 133 MiB beside the garbage.
 func TestALargeIndex(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	text := largeIndex(100, 110)
 	before := foreigntest.LiveBytes()
 
@@ -220,6 +224,8 @@ func keepers(count int) []byte {
 }
 
 func TestHostileIndexes(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	for name, test := range hostileIndexes() {
 		t.Run(name, func(t *testing.T) {
 			foreigntest.WantPeak(t, 128<<20, func() {
