@@ -63,6 +63,9 @@ func RequesterOf(object client.Object, wake *trigger.Trigger[types.NamespacedNam
 	}
 }
 
+// nothingIsDone begins the message of an object whose cluster is another hub's.
+const nothingIsDone = "nothing is done in the workload cluster: "
+
 // Opened is a workload cluster that an object may use, until Done.
 type Opened struct {
 	// Cluster is the connection to the cluster.
@@ -103,7 +106,7 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterDeleting, "OmniCluster %q is being deleted; nothing new is done in its cluster", requester.Cluster), nil
 	case ofOtherHub(parent) != "":
 		// Objects that the other hub removed there carry no mark any more.
-		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: %s", ofOtherHub(parent)), nil
+		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "%s%s", nothingIsDone, ofOtherHub(parent)), nil
 	}
 
 	accepted, err := a.hubs(ctx, parent)

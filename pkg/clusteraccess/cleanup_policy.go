@@ -36,7 +36,7 @@ type CleanupPolicy struct {
 	// ParentGone is true if the OmniCluster does not exist, ParentDestroying if it is being deleted and Omni destroys its
 	// cluster.
 	ParentGone, ParentDestroying bool
-	// OtherHub is the message of an OmniCluster whose cluster is another hub's; empty if it is not. That hub may still need
+	// OtherHub says that the cluster is another hub's; empty if it is not known to be. That hub may still need
 	// what bears this object's mark: it writes no mark while its own object is suspended.
 	OtherHub string
 	// Problem is why the cluster cannot be used now, and Reason the condition reason for it. Empty if it can be used.

@@ -31,9 +31,10 @@ func (a *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.Omn
 	return parent, nil
 }
 
-// ofOtherHub returns the message of an OmniCluster whose cluster is another hub's; empty if it is not.
-func ofOtherHub(cluster *v1alpha1.OmniCluster) string {
-	stalled := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionStalled)
+// ofOtherHub returns the message of an OmniCluster, or of an object that needs its cluster, if that is another hub's; empty if
+// it is not.
+func ofOtherHub(object v1alpha1.Reconcilable) string {
+	stalled := apimeta.FindStatusCondition(object.GetReconcileStatus().Conditions, v1alpha1.ConditionStalled)
 	if stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != v1alpha1.ReasonOwnedByOtherHub {
 		return ""
 	}
