@@ -15,20 +15,17 @@ CGO_ENABLED=0 go build -trimpath ./cmd/... # as test/env builds them: a stack ha
 export GOFLAGS="${GOFLAGS:-} -ldflags=-w -trimpath"
 
 fast() {
-  local processes in_process
-  processes=$(hack/test-packages.sh processes | grep -v '/test/e2e$')
-  in_process=$(hack/test-packages.sh in-process)
+  local others
+  others=$(hack/test-packages.sh processes | grep -v '/test/e2e$' && hack/test-packages.sh in-process)
   prepare
 
-  # What starts processes waits for them half of the time. The end-to-end tests are the longest by far.
+  # The longest by far, so it runs beside the others, which print as they end. Two packages with processes share the
+  # cores well: they wait for them half of the time.
   begin e2e go test -short -timeout 30m "$@" ./test/e2e
-  # shellcheck disable=SC2086 # a list of packages
-  begin processes go test -short -p 2 -timeout 30m "$@" $processes
   begin promql go -C test/promql test -timeout 10m "$@" ./...
-  # The other packages have the cores that those leave, and print as they end. Some of them wait, too.
   # shellcheck disable=SC2086 # a list of packages
-  nice -n 19 go test -short -p 3 -timeout 30m "$@" $in_process 2>&1 | tee "$output/in-process" || failed+=(in-process)
-  finish promql processes e2e
+  go test -short -p 2 -timeout 30m "$@" $others 2>&1 | tee "$output/others" || failed+=(others)
+  finish promql e2e
   report
 }
 
@@ -47,7 +44,7 @@ slow() {
   begin parallel go test -timeout 30m -run "$parallel" "$@" ./test/e2e
   # What needs the cores has what the others leave. The detector makes collecting garbage dear, so there is less of it.
   # shellcheck disable=SC2086 # a list of packages
-  begin race nice -n 19 env GOGC=400 go test -race -p 3 -timeout 30m "$@" $in_process
+  begin race nice -n 19 env GOGC=400 go test -race -timeout 30m "$@" $in_process
   finish kills alone parallel race
 
   # The seeds of every fuzz target have run as tests above. Fuzzed for a moment is what reads all foreign text; elsewhere
