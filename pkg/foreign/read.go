@@ -121,27 +121,39 @@ func Documents(ctx context.Context, text []byte, limits Limits) ([][]byte, error
 		total     size
 	)
 
+	err := split(text, func(document []byte) error {
+		converted, one, err := checkAndConvert(ctx, document, limits)
+		if err != nil {
+			return err
+		}
+
+		documents, total = append(documents, converted), total.and(one)
+
+		return limits.allow(total)
+	})
+	if err != nil {
+		return nil, err
+	}
+
+	return documents, nil
+}
+
+// split splits a text at the lines between its YAML documents.
+func split(text []byte, visit func(document []byte) error) error {
 	// The splitter needs a line break at the end of the last line.
 	for reader := utilyaml.NewYAMLReader(bufio.NewReader(io.MultiReader(bytes.NewReader(text), strings.NewReader("\n")))); ; {
 		document, err := reader.Read()
 		if errors.Is(err, io.EOF) {
-			return documents, nil
+			return nil
 		}
 
 		if err != nil {
-			return nil, ErrSyntax
+			return ErrSyntax
 		}
 
-		converted, one, err := checkAndConvert(ctx, document, limits)
-		if err != nil {
-			return nil, err
+		if err := visit(document); err != nil {
+			return err
 		}
-
-		if total = total.and(one); limits.allow(total) != nil {
-			return nil, limits.allow(total)
-		}
-
-		documents = append(documents, converted)
 	}
 }
 

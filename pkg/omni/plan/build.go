@@ -51,7 +51,7 @@ func (b planBuilder) build(ctx context.Context, result *template.SyncResult, see
 	b.keeping, b.moves = keeping(b.keeping, moves), moves
 
 	for _, update := range updates {
-		if b.addUpdate(plan, update.Old, update.New) {
+		if b.addUpdate(ctx, plan, update.Old, update.New) {
 			first = append(first, update.Old)
 		}
 	}
@@ -136,7 +136,7 @@ func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
 
 // addUpdate adds an update, or reports that the old resource has to go first: it is being torn down, which cannot be
 // undone and may wait for us to finish it, or it is a machine of another set, which Omni does not move.
-func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goesFirst bool) {
+func (b planBuilder) addUpdate(ctx context.Context, plan *Plan, old, updated resource.Resource) (goesFirst bool) {
 	s := newStep(ActionUpdate, updated)
 	s.old, s.new = old, updated
 	s.change.Created = old.Metadata().Created()
@@ -157,7 +157,7 @@ func (b planBuilder) addUpdate(plan *Plan, old, updated resource.Resource) (goes
 
 	b.keepLocks(old, updated)
 
-	if resource.Equal(old, updated) {
+	if unchanged(ctx, old, updated) {
 		return false
 	}
 
