@@ -118,11 +118,29 @@ func newFormer(t *testing.T) *former {
 	return m
 }
 
-// makeClusters makes the clusters in Omni, with a template as the operator would have written it.
+// What the user of demo has in patches and manifests.
+const (
+	formerClusterPatch = `{name: network, inline: {machine: {network: {nameservers: [10.0.0.53], interfaces: [{interface: eth0, dhcp: true, mtu: 9000}]},
+    sysctls: {net.core.somaxconn: "65535", vm.swappiness: "0"}, kubelet: {extraArgs: {rotate-server-certificates: "true", v: "2"}}},
+    cluster: {network: {podSubnets: [10.244.0.0/16]}, apiServer: {certSANs: [api.example.org, 192.0.2.1]}}}}`
+	formerMachinePatch = `{name: disk, inline: {machine: {install: {disk: /dev/sda, wipe: false}, env: {EMPTY: "", SCRIPT: "one\ntwo\n", ANSWER: "yes"}}}}`
+	formerManifests    = `{name: base, mode: full, inline: [{apiVersion: v1, kind: Namespace, metadata: {name: base, labels: {size: "1"}}},
+    {apiVersion: v1, kind: ConfigMap, metadata: {name: settings, namespace: base}, data: {address: 10.0.0.0/8, interval: 30s, "on": "off"}}]}`
+)
+
+// makeClusters makes the clusters in Omni, with a template as the operator would have written it: it handed blocks to Omni's
+// library as they are, which writes them in a format of its own.
 func (m *former) makeClusters() {
 	m.t.Helper()
 
-	demo := fmt.Sprintf(plainCluster, "demo", m.machines[0]) + fmt.Sprintf("---\nkind: Workers\nname: demo-w\nmachineClass: {name: %s, size: 2}\n---\nkind: Machine\nname: %s\nlabels: {rack: \"7\"}\n", pool, m.machines[0])
+	plain := fmt.Sprintf(plainCluster, "demo", m.machines[0])
+	demo := strings.Replace(plain, "kubernetes: {version: v1.35.1}", "kubernetes:\n  version: v1.35.1\n  manifests:\n  - "+formerManifests+"\npatches:\n- "+formerClusterPatch, 1) +
+		fmt.Sprintf("---\nkind: Workers\nname: demo-w\nmachineClass: {name: %s, size: 2}\n---\nkind: Machine\nname: %s\nlabels: {rack: \"7\"}\npatches:\n- %s\n", pool, m.machines[0], formerMachinePatch)
+
+	if !strings.Contains(demo, formerManifests) {
+		m.t.Fatal(demo)
+	}
+
 	m.made(demo, fmt.Sprintf(plainCluster, "idle", m.machines[1]), fmt.Sprintf(plainCluster, "other", m.machines[2]))
 	m.wait("the clusters in Omni", func() error {
 		if got := m.view("demo").Machines["demo-demo-w"]; got != 2 {
@@ -187,11 +205,12 @@ func (m *former) makeObjects() {
 
 	objects := []string{
 		connection("omni", m.omni.Endpoint()), connection("gone", "https://127.0.0.1:1"),
-		clusterManifest("demo", "  deletePolicy: {destroyMachines: true}"), clusterManifest("idle", "  suspend: true", "  syncInterval: 10s"),
+		strings.Replace(clusterManifest("demo", "  deletePolicy: {destroyMachines: true}", "  patches:", "  - "+formerClusterPatch),
+			"    version: v1.35.1\n", "    version: v1.35.1\n    manifests:\n    - "+formerManifests+"\n", 1), clusterManifest("idle", "  suspend: true", "  syncInterval: 10s"),
 		clusterManifest("other", "  labels: {changed: by-hand}"),
 		controlPlaneManifest("demo-cp", "demo", m.machines[0]), controlPlaneManifest("idle-cp", "idle", strings.ToUpper(m.machines[1])),
 		controlPlaneManifest("other-cp", "other", m.machines[2]),
-		workersManifest("demo-w", "demo", classOf(pool, `"2"`)), machineManifest(m.machines[0], "demo", `  labels: {rack: "7"}`),
+		workersManifest("demo-w", "demo", classOf(pool, `"2"`)), machineManifest(m.machines[0], "demo", `  labels: {rack: "7"}`, "  patches:", "  - "+formerMachinePatch),
 	}
 
 	ready := []string{"omniconnection/omni", "omnicluster/demo"}
