@@ -219,12 +219,15 @@ func TestUnreadAnswersEnd(t *testing.T) {
 
 	s.readNothing(t.Context(), t, clusters)
 
-	if status, body := s.get(t, clusters, asJSON); status != http.StatusTooManyRequests {
+	// A short answer ends in time on a busy machine, too.
+	const short = clusters + "?limit=1"
+
+	if status, body := s.get(t, short, asJSON); status != http.StatusTooManyRequests {
 		t.Errorf("a second list: status %d: %.300s", status, body)
 	}
 
 	waitFor(t, "the room of the client that reads nothing", func() bool {
-		status, _ := s.get(t, clusters, asJSON)
+		status, _ := s.get(t, short, asJSON)
 
 		return status == http.StatusOK
 	})
