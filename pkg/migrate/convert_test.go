@@ -56,8 +56,8 @@ func TestConvert(t *testing.T) {
 			kind: "OmniCluster", spec: cluster + `, syncInterval: 5m, deletePolicy: {destroyMachines: true}, systemExtensions: [], patches: [{name: p, inline: {machine: {sysctls: {a: "1"}}}}]}`,
 			want: "adopt: true\nconnectionRef:\n  name: omni\ndeletePolicy:\n  destroyMachines: true\n  orphan: false\nfeatures:\n  diskEncryption: false\n  enableWorkloadProxy: false\n" +
 				"  useEmbeddedDiscoveryService: false\nkubernetes:\n  version: v1.35.1\npatches:\n- inline:\n    machine:\n      sysctls:\n        a: \"1\"\n  name: p\nsuspend: false\nsyncInterval: 5m\n" +
-				"systemExtensions: []\ntalos:\n  version: v1.13.3\n",
-			changed: []string{"spec.adopt: true"},
+				"talos:\n  version: v1.13.3\n",
+			changed: []string{"spec.systemExtensions: goes: ", "spec.adopt: true"},
 		},
 		"cluster that is let go and destroyed": {
 			kind: "OmniCluster", spec: cluster + `, deletePolicy: {orphan: true, destroyMachines: true}}`,

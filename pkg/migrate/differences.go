@@ -30,7 +30,20 @@ func (c *Converted) spec(old *unstructured.Unstructured) map[string]any {
 		c.withoutFiles(kubernetes, "spec.kubernetes.manifests", "manifests")
 	}
 
+	c.withoutEmptyLists(spec)
+
 	return spec
+}
+
+// withoutEmptyLists removes lists that the old operator left out of its template because they were empty, as if they were
+// not set.
+func (c *Converted) withoutEmptyLists(spec map[string]any) {
+	for _, name := range []string{"systemExtensions", "kernelArgs"} {
+		if list, isList := spec[name].([]any); isList && len(list) == 0 {
+			delete(spec, name)
+			c.Changes = append(c.Changes, Finding{"spec." + name, "goes: an empty list, which meant nothing, would mean none of them"})
+		}
+	}
 }
 
 // withoutFiles refuses files that the entries of a list name.
@@ -125,13 +138,20 @@ func adaptSync(obj *v1alpha1.OmniSecretSync) []Finding {
 
 // adaptRelease allows the takeover of the release, which carries no mark of ours.
 func adaptRelease(obj *v1alpha1.OmniHelmRelease) []Finding {
+	var found []Finding
+
+	if obj.Spec.MaxHistory == nil {
+		obj.Spec.MaxHistory = new(int32(0))
+		found = append(found, Finding{"spec.maxHistory", fmt.Sprintf("0: all revisions are kept, as before; without it the first upgrade keeps %d", v1alpha1.DefaultHelmMaxHistory)})
+	}
+
 	if obj.Spec.TakeOwnership {
-		return nil // its user wants it so, for good
+		return found // its user wants it so, for good
 	}
 
 	obj.Spec.TakeOwnership = true
 
-	return []Finding{{"spec.takeOwnership", "true: the release is taken over, and upgraded; false again when it is Ready"}}
+	return append(found, Finding{"spec.takeOwnership", "true: the release is taken over, and upgraded; false again when it is Ready"})
 }
 
 // noteReferences notes which objects name one of ours that does not exist.

@@ -191,3 +191,36 @@ func TestObservedByOthersToo(t *testing.T) {
 		}
 	}
 }
+
+// TestWasReady: this command has written the policy of an object that was Ready, and nobody has looked at it since.
+func TestWasReady(t *testing.T) {
+	for name, test := range map[string]struct {
+		status string
+		want   bool
+	}{
+		"it was":        {"True", true},
+		"it was not":    {"False", false},
+		"nobody looked": {"", false},
+	} {
+		old := unstructured.Unstructured{Object: map[string]any{}}
+		old.SetName("app")
+		old.SetKind("OmniHelmRelease")
+		old.SetGeneration(2)
+
+		if test.status != "" {
+			old.Object["status"] = map[string]any{"conditions": []any{
+				map[string]any{"type": "Stalled", "status": "True"},
+				map[string]any{"type": "Ready", "status": test.status, "observedGeneration": int64(1)},
+			}}
+		}
+
+		m := &Migration{backup: &backup{Objects: []unstructured.Unstructured{old}}}
+		if got := m.wasReady(&Converted{Kind: "OmniHelmRelease", Name: "app"}); got != test.want {
+			t.Errorf("%s: %t", name, got)
+		}
+
+		if status, _ := readyOf(&old); status != "" {
+			t.Errorf("%s: the newest generation is %q", name, status)
+		}
+	}
+}
