@@ -11,6 +11,10 @@ import (
 // file a later run would save, plan and move what the earlier one has made as if its user had written it, and undo
 // would restore nothing.
 
+// notWithout is what has to be there before the old operator runs again: it takes what it does not render any more from the
+// workload clusters.
+const notWithout = "if you deleted an OmniClusterAddon or OmniCilium, apply it again first"
+
 // refuseEarlier refuses an object whose policy was set by an earlier run, if the backup does not have the object.
 func (c *Converted) refuseEarlier(old *unstructured.Unstructured, b *backup) {
 	if !madeHarmless(old) || b.has(old) {
@@ -18,7 +22,7 @@ func (c *Converted) refuseEarlier(old *unstructured.Unstructured, b *backup) {
 	}
 
 	c.refuse(strings.Join(harmlessPath(old.GetKind()), "."), "an earlier run changed this: give its backup file (`migrate run --backup`, `migrate undo --backup`). "+
-		"If that is lost, scale the old operator up, which puts its finalizers back, and write the policy that you want, "+
+		"If that is lost, scale the old operator up, which puts its finalizers back ("+notWithout+"), and write the policy that you want, "+
 		"first another one if it is the one that is there")
 	c.Object = nil
 }
@@ -38,7 +42,7 @@ func stoppedEarlier(s *state, b *backup) []string {
 		}
 
 		problems = append(problems, fmt.Sprintf("%s: an earlier run changed this (spec.replicas): give its backup file. "+
-			"If that is lost, scale it to what it had", idOf(at)))
+			"If that is lost, scale it to what it had (%s)", idOf(at), notWithout))
 	}
 
 	return problems
