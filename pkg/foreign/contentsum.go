@@ -19,7 +19,8 @@ type Sum [sha256.Size]byte
 
 // ContentSum identifies what the YAML documents of a text hold: texts with the same sum differ in their format at most,
 // which is their indentation, quotes, comments, and the order of keys. Documents with comments only do not count.
-// Numbers and other values that are no strings are compared as they are written, so 1 and 1.0 differ. Errors are those
+// Numbers and truth
+// values are compared as they are written, so 1 and 1.0 differ. Errors are those
 // of Check, and ErrUndecided, with which a text counts as different from every other one.
 func ContentSum(ctx context.Context, text []byte, limits Limits) (Sum, error) {
 	if len(text) > limits.Bytes {
@@ -107,6 +108,10 @@ func sumOfNode(node *yamlv3.Node) (Sum, error) {
 	case yamlv3.MappingNode:
 		return sumOfMap(node)
 	case yamlv3.ScalarNode:
+		if node.ShortTag() == nullTag {
+			return sumOf(nullTag), nil
+		}
+
 		return sumOf(node.ShortTag() + " " + node.Value), nil
 	case yamlv3.AliasNode:
 		fallthrough
@@ -158,6 +163,7 @@ func sumOfMap(node *yamlv3.Node) (Sum, error) {
 
 const (
 	stringTag = "!!str"
+	nullTag   = "!!null"
 	mergeKey  = "<<"
 )
 

@@ -35,6 +35,7 @@ func TestContentSumIgnoresFormat(t *testing.T) {
 		"separators":           {"---\na: 1\n---\nb: 1\n", "a: 1\n---\nb: 1"},
 		"comments alone":       {"# x\n---\na: 1\n---\n# y\n", "a: 1\n"},
 		"nothing":              {"", "# x\n"},
+		"spellings of null":    {"a: ~\nb:\n", "a: null\nb: Null"},
 	} {
 		if !sameContent(t.Context(), texts[0], texts[1]) {
 			t.Errorf("%s: %q and %q differ", name, texts[0], texts[1])
@@ -71,7 +72,7 @@ func TestContentSumSeesContent(t *testing.T) {
 		"a key and text":      {"yes: a", `"yes": a`},
 		"a string by its tag": {"a: ! 12", "a: 12"},
 		"null and text":       {"a: null", `a: "null"`},
-		"spellings of null":   {"a: ~", "a: null"},
+		"truth in capitals":   {"a: True", "a: true"},
 		"no text":             {"a:", `a: ""`},
 		"a date":              {"a: 2026-08-01", `a: "2026-08-01"`},
 		"white space":         {`a: "b "`, "a: b"},
