@@ -11,19 +11,16 @@ import (
 // file a later run would save, plan and move what the earlier one has made as if its user had written it, and undo
 // would restore nothing.
 
-// notWithout is what has to be there before the old operator runs again: it takes what it does not render any more from the
-// workload clusters.
-const notWithout = "if you deleted an OmniClusterAddon or OmniCilium, apply it again first"
-
-// refuseEarlier refuses an object whose policy was set by an earlier run, if the backup does not have the object.
-func (c *Converted) refuseEarlier(old *unstructured.Unstructured, b *backup) {
+// refuseEarlier refuses an object whose policy was set by an earlier run, if the backup does not have the object. It also
+// says what has to be done before the old operator runs again.
+func (c *Converted) refuseEarlier(old *unstructured.Unstructured, b *backup, before string) {
 	if !madeHarmless(old) || b.has(old) {
 		return
 	}
 
 	c.refuse(strings.Join(harmlessPath(old.GetKind()), "."), "an earlier run changed this: give its backup file (`migrate run --backup`, `migrate undo --backup`). "+
-		"If that is lost, scale the old operator up, which puts its finalizers back ("+notWithout+"), and write the policy that you want, "+
-		"first another one if it is the one that is there")
+		"If that is lost, scale the old operator up, which puts its finalizers back, and write the policy that you want, "+
+		"first another one if it is the one that is there"+sentence(before))
 	c.Object = nil
 }
 
@@ -42,7 +39,7 @@ func stoppedEarlier(s *state, b *backup) []string {
 		}
 
 		problems = append(problems, fmt.Sprintf("%s: an earlier run changed this (spec.replicas): give its backup file. "+
-			"If that is lost, scale it to what it had (%s)", idOf(at), notWithout))
+			"If that is lost, scale it to what it had", idOf(at))+sentence(beforeItRuns(s)))
 	}
 
 	return problems
@@ -57,4 +54,13 @@ func (b *backup) has(obj *unstructured.Unstructured) bool {
 	saved := sameName(b.Objects, obj)
 
 	return saved != nil && saved.GetUID() == obj.GetUID()
+}
+
+// sentence appends a text to others, if there is one.
+func sentence(text string) string {
+	if text == "" {
+		return ""
+	}
+
+	return ". " + text
 }

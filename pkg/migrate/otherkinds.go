@@ -1,6 +1,11 @@
 package migrate
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
 
 // otherKind says what to do with an object of a kind that only the old operator has. Some lines of its releases have two more:
 // both render a chart into a Secret that belongs to the object, and from there into the template of the OmniCluster. They have
@@ -25,4 +30,25 @@ func otherKind(kind, name string) string {
 func keepManifests(secret string) string {
 	return fmt.Sprintf(". Save the Secret %s, which goes with the object: its manifests have to be under spec.kubernetes.manifests "+
 		"of the OmniCluster before the cluster is taken over", secret)
+}
+
+// beforeItRuns says what has to be there before the old operator runs again, if it has kinds that only it has. Their objects
+// were deleted for the migration, as otherKind says. The next sync of an operator that does not find them takes what they
+// had rendered out of the workload clusters. Empty if there are no such kinds.
+func beforeItRuns(s *state) string {
+	var others []string
+
+	for i := range s.Definitions {
+		kind, _, _ := unstructured.NestedString(s.Definitions[i].Object, "spec", "names", "kind")
+		if _, known := kindNamed(kind); !known {
+			others = append(others, kind)
+		}
+	}
+
+	if len(others) == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("If you deleted some for the migration, apply the saved %s objects first, before the old operator runs again: "+
+		"without them its next sync takes what they had rendered out of the workload clusters", strings.Join(others, " and "))
 }

@@ -1,6 +1,8 @@
 package migrate
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -63,6 +65,67 @@ spec: {group: omni.texashpc.com, names: {kind: OmniClusterAddon, plural: omniclu
 
 		if err := m.check(t.Context()); (err != nil) != (addon != nil) {
 			t.Errorf("with %v: %v", addon, err)
+		}
+	}
+}
+
+// Who deleted objects of other kinds for the migration, and goes back, has to apply them first: without them the old operator
+// takes what they had rendered out of the workload clusters.
+func TestBackToTheOldOperatorWithOtherKinds(t *testing.T) {
+	operator := parsed(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: manager, namespace: old, labels: {app.kubernetes.io/name: omni-cluster-operator, control-plane: controller-manager}}
+spec: {selector: {matchLabels: {control-plane: controller-manager}}}`)
+	before := operator.DeepCopy()
+
+	writtenBy(operator, "replicas", fieldManager)
+
+	if err := unstructured.SetNestedField(operator.Object, int64(0), "spec", "replicas"); err != nil {
+		t.Fatal(err)
+	}
+
+	definition := func(kind, plural string) *unstructured.Unstructured {
+		return parsed(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: `+plural+`.omni.texashpc.com, uid: `+plural+`}
+spec: {group: omni.texashpc.com, names: {kind: `+kind+`, plural: `+plural+`}, versions: [{name: v1alpha1, served: true}]}`)
+	}
+
+	for _, other := range []bool{true, false} {
+		definitions := []*unstructured.Unstructured{definition("OmniCluster", "omniclusters")}
+		if other {
+			definitions = append(definitions, definition("OmniClusterAddon", "omniclusteraddons"))
+		}
+
+		m := migrationOn(fakeHub(append(definitions, operator, parsed(t, `
+apiVersion: v1
+kind: Namespace
+metadata: {name: kube-system, uid: hub}`))...))
+		m.hub.metadata, m.options.Backup = noSecrets(), filepath.Join(t.TempDir(), "backup.json")
+
+		plan, err := m.Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if text := strings.Join(plan.Problems, "\n"); !strings.Contains(text, "scale it to what it had") || strings.Contains(text, "apply the saved OmniClusterAddon objects first") != other {
+			t.Errorf("with another kind: %t: the plan says %s", other, text)
+		}
+
+		m.backup = &backup{Format: backupFormat, HubID: "hub", Deployments: []unstructured.Unstructured{*before}}
+		if err := m.backup.write(t.Context(), m.options.Backup); err != nil {
+			t.Fatal(err)
+		}
+
+		if err := m.Undo(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+
+		said := fmt.Sprint(m.options.Progress)
+		if warned := strings.Index(said, "apply the saved OmniClusterAddon objects first"); (warned >= 0) != other || warned > strings.Index(said, "has 1 replicas") {
+			t.Errorf("with another kind: %t: undo says %s", other, said)
 		}
 	}
 }
