@@ -16,35 +16,26 @@ func unchanged(ctx context.Context, old, updated resource.Resource) bool {
 		return true
 	}
 
-	reformatted, holdsText := withTextOf(old, updated)
+	was, holdsText := withoutText(old)
+	is, alsoHoldsText := withoutText(updated)
 
-	return holdsText && resource.Equal(old, reformatted) && sameContent(ctx, old, updated)
+	return holdsText && alsoHoldsText && resource.Equal(was, is) && sameContent(ctx, old, updated)
 }
 
-// withTextOf returns a copy of a resource with the text of another one, if it is of a type that holds a text.
-func withTextOf(other, item resource.Resource) (resource.Resource, bool) {
-	switch from := other.(type) {
+// withoutText returns a copy of a resource without the text that it holds, if it is of a type that holds one.
+func withoutText(item resource.Resource) (resource.Resource, bool) {
+	switch bare := item.DeepCopy().(type) {
 	case *omnires.ConfigPatch:
-		if to, isPatch := item.DeepCopy().(*omnires.ConfigPatch); isPatch {
-			to.TypedSpec().Value.Data, to.TypedSpec().Value.CompressedData = from.TypedSpec().Value.Data, from.TypedSpec().Value.CompressedData
-
-			return to, true
-		}
+		return bare, bare.TypedSpec().Value.SetUncompressedData(nil) == nil
 	case *omnires.KubernetesManifestGroup:
-		if to, isGroup := item.DeepCopy().(*omnires.KubernetesManifestGroup); isGroup {
-			to.TypedSpec().Value.Data, to.TypedSpec().Value.CompressedData = from.TypedSpec().Value.Data, from.TypedSpec().Value.CompressedData
-
-			return to, true
-		}
+		return bare, bare.TypedSpec().Value.SetUncompressedData(nil) == nil
 	case *omnires.KubernetesHealthCheck:
-		if to, isCheck := item.DeepCopy().(*omnires.KubernetesHealthCheck); isCheck {
-			to.TypedSpec().Value.Job = from.TypedSpec().Value.Job
+		bare.TypedSpec().Value.Job = ""
 
-			return to, true
-		}
+		return bare, true
+	default:
+		return nil, false
 	}
-
-	return nil, false
 }
 
 // sameContent reports whether the texts of two resources differ in their format at most. A text that cannot be read
