@@ -19,9 +19,8 @@ type Sum [sha256.Size]byte
 
 // ContentSum identifies what the YAML documents of a text hold: texts with the same sum differ in their format at most,
 // which is their indentation, quotes, comments, and the order of keys. Documents with comments only do not count.
-// Numbers and truth
-// values are compared as they are written, so 1 and 1.0 differ. Errors are those
-// of Check, and ErrUndecided, with which a text counts as different from every other one.
+// Numbers and truth values are compared as they are written, so 1 and 1.0 differ. Errors are those of Check, and
+// ErrUndecided, with which a text counts as different from every other one.
 func ContentSum(ctx context.Context, text []byte, limits Limits) (Sum, error) {
 	if len(text) > limits.Bytes {
 		return Sum{}, &LimitError{Bytes, limits.Bytes}
