@@ -98,6 +98,7 @@ func ConvertAll(old []unstructured.Unstructured) []*Converted {
 	}
 
 	noteReferences(all)
+	refuseSameCluster(all)
 
 	return all
 }
@@ -215,5 +216,6 @@ func (c *Converted) check(of kind, obj object) {
 		c.refuse(problem.Field, strings.TrimPrefix(problem.Error(), problem.Field+": "))
 	}
 
+	c.checkSize(settled)
 	c.Warnings = append(c.Warnings, warnings...)
 }

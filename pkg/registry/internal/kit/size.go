@@ -1,9 +1,7 @@
 package kit
 
 import (
-	"context"
 	"fmt"
-	"math"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -12,26 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
-
-// maxSpec is the largest spec, in bytes of JSON. Patches can make an object larger than one request can be. The rest
-// of etcd's 1.5 MiB is room for metadata and status.
-const maxSpec = 1 << 20
-
-// maxSpecDepth is how deep a spec may be nested. The kinds' rules allow less for free-form blocks, but do not run
-// while an object is being deleted; this limit always holds. JSON that is nested 10,000 levels deep can be written.
-// Stored inside an object it is even deeper and cannot be read again, and then nobody can list the kind.
-const maxSpecDepth = 256
-
-// maxSpecValues is how many maps, lists, keys and values a spec may have. Without it, many patches, each within the
-// limit of a request, would make a spec that every later write has to hold in memory, at a kilobyte and more for each
-// value.
-const maxSpecValues = 50_000
 
 // maxOwnershipDepth is how deep an entry of managedFields may be nested: what the deepest spec needs, which is a level
 // for each of its own, one for spec, and one for the empty set at the end of each path.
-const maxOwnershipDepth = maxSpecDepth + 2
+const maxOwnershipDepth = validation.MaxSpecDepth + 2
 
 // etcdTooLarge is the text of etcd's error. The store passes that error on with a type of its own, so only the text
 // identifies it.
@@ -45,28 +28,7 @@ func (s strategy[T]) specTooLarge(obj T) field.ErrorList {
 		return field.ErrorList{field.InternalError(field.NewPath("spec"), err)}
 	}
 
-	if validation.Depth(encoded) > maxSpecDepth {
-		return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{},
-			fmt.Sprintf("is nested deeper than %d levels: make it flatter", maxSpecDepth))}
-	}
-
-	limits := foreign.Limits{Bytes: math.MaxInt, Depth: maxSpecDepth, Nodes: maxSpecValues, Expanded: math.MaxInt}
-	if err := foreign.Check(context.Background(), encoded, limits); err != nil { // JSON, which waits for nothing
-		return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{},
-			fmt.Sprintf("has more than %d values: read parts of it with valueFrom", maxSpecValues))}
-	}
-
-	if len(encoded) <= maxSpec {
-		return nil
-	}
-
-	return field.ErrorList{{
-		Type:     field.ErrorTypeTooLong,
-		Field:    "spec",
-		BadValue: "",
-		Detail: fmt.Sprintf("has %d KiB, at most %d KiB fit: read parts of it with valueFrom",
-			(len(encoded)+1023)>>10, maxSpec>>10),
-	}}
+	return validation.ValidateSpecSize(encoded)
 }
 
 // ownedTooDeep returns an error if an entry of the object's managedFields is nested too deep. Clients send them, and the
