@@ -84,10 +84,13 @@ func (h *hub) lookDefinitions(ctx context.Context, s *state) error {
 }
 
 func (h *hub) lookOperator(ctx context.Context, s *state) (err error) {
-	if s.Deployments, err = h.list(ctx, deploymentsResource, "", operatorSelector); err != nil {
-		return err
-	}
+	s.Deployments, err = h.list(ctx, deploymentsResource, "", operatorSelector)
 
+	return err
+}
+
+// lookWebhooks reads the webhook configurations; the Deployments have to be known.
+func (h *hub) lookWebhooks(ctx context.Context, s *state) error {
 	for _, resource := range []schema.GroupVersionResource{validatingResource, mutatingResource} {
 		all, err := h.list(ctx, resource, "", "")
 		if err != nil {
@@ -96,7 +99,7 @@ func (h *hub) lookOperator(ctx context.Context, s *state) (err error) {
 
 		for i := range all {
 			switch ours, named := webhookIsTheirs(&all[i]); {
-			case ours:
+			case ours || named && s.serves(&all[i]):
 				s.Webhooks = append(s.Webhooks, all[i])
 			case named:
 				s.OtherWebhooks = append(s.OtherWebhooks, all[i].GetKind()+" "+all[i].GetName())
@@ -133,6 +136,24 @@ func webhookIsTheirs(configuration *unstructured.Unstructured) (theirs, named bo
 		strings.Contains(configuration.GetName(), nameValue) && strings.HasSuffix(configuration.GetName(), "-webhook-configuration")
 
 	return named && only && marked, named
+}
+
+// serves reports whether every webhook of a configuration is the Service of a known Deployment: the chart derives both
+// names from one.
+func (s *state) serves(configuration *unstructured.Unstructured) bool {
+	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
+
+	return len(webhooks) > 0 && !slices.ContainsFunc(webhooks, func(webhook any) bool {
+		fields, _ := webhook.(map[string]any)
+		service, _, _ := unstructured.NestedString(fields, "clientConfig", "service", "name")
+		namespace, _, _ := unstructured.NestedString(fields, "clientConfig", "service", "namespace")
+
+		return !slices.ContainsFunc(s.Deployments, func(at unstructured.Unstructured) bool {
+			full, fits := strings.CutSuffix(at.GetName(), "-controller-manager")
+
+			return fits && at.GetNamespace() == namespace && service == full+"-webhook-service"
+		})
+	})
 }
 
 // lookObjects reads the objects of all definitions, also of kinds that we do not have.

@@ -46,7 +46,7 @@ func (m *Migration) look(ctx context.Context) (*state, error) {
 		}
 	}
 
-	return s, nil
+	return s, m.hub.lookWebhooks(ctx, s)
 }
 
 // check refuses a state that cannot be migrated. The first run decides. For a later run, with the old operator

@@ -53,3 +53,33 @@ metadata: {name: kube-system, uid: hub}`)))
 		t.Errorf("runs: %q, %v", running, err)
 	}
 }
+
+// With nameOverride neither the label nor the name of the webhook configuration says whose it is: its Service does.
+func TestWebhookOfANamedDeployment(t *testing.T) {
+	deployment := parsed(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: fleet-omni-controller-manager, namespace: old, labels: {app.kubernetes.io/name: omni, control-plane: controller-manager}}`)
+
+	for service, theirs := range map[string]bool{
+		"{name: fleet-omni-webhook-service, namespace: old}":   true,
+		"{name: fleet-omni-webhook-service, namespace: other}": false,
+		"{name: policies, namespace: old}":                     false,
+	} {
+		system := parsed(t, "apiVersion: v1\nkind: Namespace\nmetadata: {name: kube-system, uid: hub}")
+		webhook := parsed(t, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: fleet-omni-validating-webhook-configuration}
+webhooks: [{name: a, clientConfig: {service: `+service+`}, rules: [{apiGroups: [omni.texashpc.com]}]}]`)
+
+		s := &state{Deployments: []unstructured.Unstructured{*deployment}}
+		if err := migrationOn(fakeHub(system, webhook)).hub.lookWebhooks(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+
+		if len(s.Webhooks) == 1 != theirs || len(s.OtherWebhooks) == 0 != theirs {
+			t.Errorf("%s: theirs %d, others %q", service, len(s.Webhooks), s.OtherWebhooks)
+		}
+	}
+}
