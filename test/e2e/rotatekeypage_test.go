@@ -29,7 +29,7 @@ func TestRotateKeyPage(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	n.environment = append(n.environment, "OMNI_SERVICE_ACCOUNT_KEY="+key)
+	n.environment = append(n.environment, "NEW_KEY="+key)
 	n.types(steps[0].text)
 	n.wait("the new key to be used", func() error {
 		if now := n.run("get", "oconn", "omni", "-o", "jsonpath="+expires); now <= before {
