@@ -220,14 +220,13 @@ func TestNothingIsCleanedUpInAClusterOfAnotherHub(t *testing.T) {
 		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnedByOtherHub, Message: "it is hub-2's",
 	}}
 
+	gone := newCleanupFixture(t)
+	gone.requester.Object.(*v1alpha1.OmniSecretSync).Status.Conditions = demo.Status.Conditions // as the last run left it
+
 	for name, f := range map[string]*cleanupFixture{
 		"the OmniCluster says so": newCleanupFixture(t, demo),
-		"the OmniCluster is gone": newCleanupFixture(t),
+		"the OmniCluster is gone": gone,
 	} {
-		if name == "the OmniCluster is gone" {
-			f.requester.Object.(*v1alpha1.OmniSecretSync).Status.Conditions = demo.Status.Conditions // as the last run left it
-		}
-
 		cleanup, _, err := f.plan()
 		if err != nil || cleanup.Action != ActionLetGo || cleanup.NothingLeft || cleanup.Opened != nil || !strings.Contains(cleanup.Why, "it is hub-2's") {
 			t.Errorf("%s: got %+v, %v; want to let go", name, cleanup, err)

@@ -213,7 +213,7 @@ func (c *Converted) check(of kind, obj object) {
 
 	problems, warnings := of.check(settled)
 	for _, problem := range problems {
-		c.refuse(problem.Field, strings.TrimPrefix(problem.Error(), problem.Field+": "))
+		c.refuse(problem.Field, problem.ErrorBody())
 	}
 
 	c.checkSize(settled)
