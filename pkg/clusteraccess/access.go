@@ -40,10 +40,12 @@ type Access struct {
 type Requester struct {
 	// Object is the OmniSecretSync or OmniHelmRelease.
 	Object client.Object
-	// Cluster is spec.clusterRef.name, Kubeconfig is spec.kubeconfigSecretRef, Known is status.clusterID.
+	// Cluster is spec.clusterRef.name, Kubeconfig is spec.kubeconfigSecretRef, Known is status.clusterID, OtherHub is
+	// status.otherHub.
 	Cluster    string
 	Kubeconfig v1alpha1.SecretKeyReference
 	Known      string
+	OtherHub   string
 	// Unrecorded is true for PlanCleanup if the object's status records nothing that it made. Hardly ever is there anything
 	// then, so the deletion waits for no cluster that cannot be used.
 	Unrecorded bool
@@ -55,16 +57,19 @@ type Requester struct {
 func RequesterOf(object client.Object, wake *trigger.Trigger[types.NamespacedName]) Requester {
 	switch o := object.(type) {
 	case *v1alpha1.OmniSecretSync:
-		return Requester{Object: o, Wake: wake, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
+		return Requester{
+			Object: o, Wake: wake, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef,
+			Known: o.Status.ClusterID, OtherHub: o.Status.OtherHub,
+		}
 	case *v1alpha1.OmniHelmRelease:
-		return Requester{Object: o, Wake: wake, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef, Known: o.Status.ClusterID}
+		return Requester{
+			Object: o, Wake: wake, Cluster: o.Spec.ClusterRef.Name, Kubeconfig: o.Spec.KubeconfigSecretRef,
+			Known: o.Status.ClusterID, OtherHub: o.Status.OtherHub,
+		}
 	default:
 		return Requester{Object: object, Wake: wake}
 	}
 }
-
-// nothingIsDone begins the message of an object whose cluster is another hub's.
-const nothingIsDone = "nothing is done in the workload cluster: "
 
 // Opened is a workload cluster that an object may use, until Done.
 type Opened struct {
@@ -104,9 +109,10 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotFound, "OmniCluster %q does not exist", requester.Cluster), nil
 	case !parent.DeletionTimestamp.IsZero():
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterDeleting, "OmniCluster %q is being deleted; nothing new is done in its cluster", requester.Cluster), nil
-	case ofOtherHub(parent) != "":
+	case parent.Status.OtherHub != "":
 		// Objects that the other hub removed there carry no mark any more.
-		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "%s%s", nothingIsDone, ofOtherHub(parent)), nil
+		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: %s. %s",
+			a.ofOtherHub(requester, parent), hubs.Advice(parent.Status.OtherHub, "cluster", names(requester, parent))), nil
 	}
 
 	accepted, err := a.hubs(ctx, parent)

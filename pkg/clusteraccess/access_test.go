@@ -118,9 +118,7 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 		}
 
 		if v.copied {
-			parent.Status.Conditions = []metav1.Condition{{
-				Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnedByOtherHub, Message: "it is hub-2's",
-			}}
+			parent.Status.OtherHub = "hub-2"
 		}
 
 		if v.deleted {
@@ -152,7 +150,7 @@ func TestOpen(t *testing.T) {
 	}{
 		"no OmniCluster":                      {visit{noParent: true}, waits, v1alpha1.ReasonClusterNotFound, `"demo" does not exist`, false},
 		"the OmniCluster is being deleted":    {visit{deleted: true}, waits, v1alpha1.ReasonClusterDeleting, "is being deleted; nothing new", false},
-		"the OmniCluster is another hub's":    {visit{copied: true}, stalls, v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: it is hub-2's", false},
+		"the OmniCluster is another hub's":    {visit{copied: true}, stalls, v1alpha1.ReasonOwnedByOtherHub, `the cluster of OmniCluster "demo" carries the mark of another hub in Omni, hub-2`, false},
 		"no Secret":                           {visit{kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no kubeconfig: Secret "access" does not exist, and no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef: create one, or the Secret`, false},
 		"no Secret yet":                       {visit{exported: true, kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no kubeconfig: Secret "access" does not exist; OmniKubeconfigExport "export" is to write it: see its conditions`, false},
 		"no key":                              {visit{kubeconfig: func([]byte) map[string][]byte { return map[string][]byte{"other": nil} }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no key "kubeconfig"`, false},

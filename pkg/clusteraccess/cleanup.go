@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -33,11 +32,7 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 	}
 
 	policy := CleanupPolicy{ParentGone: parent == nil, Unrecorded: requester.Unrecorded, Since: requester.Object.GetDeletionTimestamp().Time, Now: now}
-	if parent != nil {
-		policy.ParentDestroying, policy.OtherHub = destroying(parent), ofOtherHub(parent)
-	} else if known, has := requester.Object.(v1alpha1.Reconcilable); has {
-		policy.OtherHub = strings.TrimPrefix(ofOtherHub(known), nothingIsDone) // as the last run found it, if the OmniCluster went just before
-	}
+	policy.ParentDestroying, policy.OtherHub = parent != nil && destroying(parent), a.ofOtherHub(requester, parent)
 
 	var opened *Opened
 

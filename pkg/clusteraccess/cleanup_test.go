@@ -216,22 +216,27 @@ func TestCleanupWithAParent(t *testing.T) {
 // still. Whoever deletes the objects that are left on a former hub does not mean what runs.
 func TestNothingIsCleanedUpInAClusterOfAnotherHub(t *testing.T) {
 	demo := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
-	demo.Status.Conditions = []metav1.Condition{{
-		Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnedByOtherHub, Message: "it is hub-2's",
-	}}
+	demo.Status.OtherHub = "hub-2"
 
 	gone := newCleanupFixture(t)
-	gone.requester.Object.(*v1alpha1.OmniSecretSync).Status.Conditions = demo.Status.Conditions // as the last run left it
+	gone.requester.OtherHub = "hub-2" // as the last run left it
 
 	for name, f := range map[string]*cleanupFixture{
 		"the OmniCluster says so": newCleanupFixture(t, demo),
 		"the OmniCluster is gone": gone,
 	} {
 		cleanup, _, err := f.plan()
-		if err != nil || cleanup.Action != ActionLetGo || cleanup.NothingLeft || cleanup.Opened != nil || !strings.Contains(cleanup.Why, "it is hub-2's") {
+		if err != nil || cleanup.Action != ActionLetGo || cleanup.NothingLeft || cleanup.Opened != nil || !strings.Contains(cleanup.Why, "another hub in Omni, hub-2") {
 			t.Errorf("%s: got %+v, %v; want to let go", name, cleanup, err)
 		}
 	}
+}
+
+// TestCleanupInAClusterThatWasTakenBack: what the OmniCluster says counts, not what the object knows of before.
+func TestCleanupInAClusterThatWasTakenBack(t *testing.T) {
+	f := newCleanupFixture(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
+	f.requester.OtherHub = "hub-2"
+	f.expect(ActionCleanUp, "")
 }
 
 // TestCleanupWhileTheParentIsDeleted: the deletion of an OmniCluster only ends its cluster once Omni destroys it. Until

@@ -5,13 +5,12 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
@@ -31,15 +30,30 @@ func (a *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.Omn
 	return parent, nil
 }
 
-// ofOtherHub returns the message of an OmniCluster, or of an object that needs its cluster, if that is another hub's; empty if
-// it is not.
-func ofOtherHub(object v1alpha1.Reconcilable) string {
-	stalled := apimeta.FindStatusCondition(object.GetReconcileStatus().Conditions, v1alpha1.ConditionStalled)
-	if stalled == nil || stalled.Status != metav1.ConditionTrue || stalled.Reason != v1alpha1.ReasonOwnedByOtherHub {
+// OtherHub returns the status.otherHub of an object that needs the cluster of an OmniCluster: that of the OmniCluster, or what
+// the object knows if there is none any more, or it cannot be read.
+func OtherHub(ctx context.Context, reader client.Reader, requester Requester) string {
+	parent := &v1alpha1.OmniCluster{}
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}, parent); err != nil {
+		return requester.OtherHub
+	}
+
+	return parent.Status.OtherHub
+}
+
+// ofOtherHub says that the cluster of a requester belongs to another hub; empty if it does not, or is not known to. The parent
+// may be nil.
+func (a *Access) ofOtherHub(requester Requester, parent *v1alpha1.OmniCluster) string {
+	hub := requester.OtherHub
+	if parent != nil {
+		hub = parent.Status.OtherHub
+	}
+
+	if hub == "" {
 		return ""
 	}
 
-	return stalled.Message
+	return fmt.Sprintf("the cluster of OmniCluster %q carries the mark of another hub in Omni, %s (this hub is %s)", requester.Cluster, redact.Line(hub), a.HubID)
 }
 
 // destroying goes by the cluster's phase in Omni: a deletion may also be blocked, for ever, or release a cluster that
@@ -80,6 +94,6 @@ func standingChanged() predicate.Predicate {
 		after, stillCluster := e.ObjectNew.(*v1alpha1.OmniCluster)
 
 		return isCluster && stillCluster &&
-			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after) || ofOtherHub(before) != ofOtherHub(after))
+			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after) || before.Status.OtherHub != after.Status.OtherHub)
 	}}
 }

@@ -25,7 +25,7 @@ func TestParentChanged(t *testing.T) {
 	}
 
 	others := parent(1, "id", "Running", false)
-	others.Status.Conditions = []metav1.Condition{{Type: "Stalled", Status: "True", Reason: "OwnedByOtherHub", Message: "it is hub-2's"}}
+	others.Status.OtherHub = "hub-2"
 
 	for name, test := range map[string]struct {
 		before, after *v1alpha1.OmniCluster

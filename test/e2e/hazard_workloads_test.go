@@ -80,6 +80,12 @@ func workloadHazards() []workloadHazard {
 
 				secret, record := first.target(first.apps, "kept"), first.record("kept", 1)
 
+				// Suspended on both, "held" keeps the first hub's mark.
+				for _, hub := range []*releasing{first, copied} {
+					hub.run("patch", "ohr", "held", "--type=merge", "-p", `{"spec":{"suspend":true}}`)
+					hub.waitCondition("ohr", "held", v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
+				}
+
 				// One act for all that the connection leads to.
 				copied.run("annotate", "omniconnection", "omni", v1alpha1.AnnotationPreviousHub+"="+first.hubID())
 				copied.ready("oss", "kept")
@@ -108,6 +114,15 @@ func workloadHazards() []workloadHazard {
 				copied.ready("ohr", "kept")
 				first.wantRecords("kept", "1 deployed")
 
+				// Nor is what still bears its mark removed, whatever goes first.
+				first.wait("the release to know whose the cluster is", func() error {
+					return first.shows("ohr", "held", "{.status.otherHub}", copied.hubID())
+				})
+				first.run("delete", "ocl", "demo", "--timeout=60s")
+				first.run("delete", "ohr", "held", "--timeout=60s")
+				first.waitEvent("LeftBehind", "release "+first.apps+"/held", copied.hubID())
+				first.wantRecords("held", "1 deployed")
+
 				// It is its own now, so it goes with its object.
 				copied.run("delete", "oss/kept", "ohr/kept", "--timeout=60s")
 				first.waitTarget("kept", nil)
@@ -131,6 +146,8 @@ func TestHazardTwoHubsInWorkloads(t *testing.T) {
 		first.ready("ohr", name)
 	}
 
+	first.apply(first.releaseOf("held", "1.0.0"))
+	first.ready("ohr", "held")
 	first.ready("oke", "robot")
 
 	copied := &releasing{

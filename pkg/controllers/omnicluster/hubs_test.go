@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -151,6 +152,41 @@ func TestAnotherHubsClusterIsNotTouched(t *testing.T) {
 	}
 }
 
+// That a cluster is another hub's is known until Omni says otherwise: what suspends or deletes the object, or a connection that
+// does not work, changes nothing of it. Objects in the workload cluster go by it.
+func TestAnotherHubsClusterIsKnownWithoutOmni(t *testing.T) {
+	f := running(t)
+	f.marked("hub-2")
+	f.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
+
+	known := func(when string) {
+		t.Helper()
+
+		if got := f.get().Status.OtherHub; got != "hub-2" {
+			t.Errorf("%s: status.otherHub %q", when, got)
+		}
+	}
+	known("seen")
+
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true })
+	f.run()
+	known("suspended")
+
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })
+	f.pool.Forget("uid-connection")
+	f.run()
+
+	if apimeta.IsStatusConditionTrue(f.get().Status.Conditions, v1alpha1.ConditionStalled) {
+		t.Error("it is Stalled; what is known is to be kept without that")
+	}
+
+	known("without Omni")
+
+	f.delete(newCluster())
+	f.run()
+	known("waiting for Omni, to be deleted")
+}
+
 // The first hub is gone: the connection names it, and its clusters are ours by one write.
 func TestTakenOverFromThePreviousHub(t *testing.T) {
 	f := running(t)
@@ -170,6 +206,10 @@ func TestTakenOverFromThePreviousHub(t *testing.T) {
 
 	if !f.hasEvent("TakenOver", "hub-2", "demo") {
 		t.Errorf("events %q", f.events.All())
+	}
+
+	if got := f.get().Status.OtherHub; got != "" {
+		t.Errorf("status.otherHub %q", got)
 	}
 
 	// The other hub, which was not gone after all, has the same annotation from the same files.

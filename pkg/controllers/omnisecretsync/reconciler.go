@@ -63,7 +63,10 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniSecretSync, *scope] {
 		New:       func() *v1alpha1.OmniSecretSync { return &v1alpha1.OmniSecretSync{} },
 		Finalizer: v1alpha1.Finalizer,
 		Interval:  func(*v1alpha1.OmniSecretSync) time.Duration { return interval },
-		NewScope:  func(sync *v1alpha1.OmniSecretSync) *scope { return &scope{sync: sync} },
+		Prepare: func(ctx context.Context, sync *v1alpha1.OmniSecretSync) {
+			sync.Status.OtherHub = clusteraccess.OtherHub(ctx, r.client, clusteraccess.RequesterOf(sync, nil))
+		},
+		NewScope: func(sync *v1alpha1.OmniSecretSync) *scope { return &scope{sync: sync} },
 		Phases: []loop.Phase[*scope]{
 			{Condition: v1alpha1.ConditionSourceFound, Run: r.findSource},
 			{Condition: v1alpha1.ConditionConnected, Run: r.connect},

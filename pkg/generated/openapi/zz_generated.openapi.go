@@ -6136,6 +6136,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							Format:      "",
 						},
 					},
+					"otherHub": {
+						SchemaProps: spec.SchemaProps{
+							Description: "otherHub is the ID of another hub whose mark the cluster carries, as it was last seen in Omni. Nothing is changed there then, and nothing is done in the workload cluster for objects of this hub, also when they are deleted. The annotation omni.texashpc.com/previous-hub of the OmniConnection takes over what that hub had.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"controlPlaneRef": {
 						SchemaProps: spec.SchemaProps{
 							Description: "controlPlaneRef is the OmniControlPlane that was last applied.",
@@ -7238,6 +7245,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseStatus(ref common.ReferenceCal
 					"clusterID": {
 						SchemaProps: spec.SchemaProps{
 							Description: "clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation omni.texashpc.com/accept-cluster names it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"otherHub": {
+						SchemaProps: spec.SchemaProps{
+							Description: "otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload cluster belongs to that hub. Nothing is done there, also when this object is deleted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8604,6 +8618,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref common.ReferenceCall
 					"clusterID": {
 						SchemaProps: spec.SchemaProps{
 							Description: "clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation omni.texashpc.com/accept-cluster names it.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"otherHub": {
+						SchemaProps: spec.SchemaProps{
+							Description: "otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload cluster belongs to that hub. Nothing is done there, also when this object is deleted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -40,6 +40,10 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 	writer := conditionWriter{conditions: status.ConditionsPtr(), generation: object.GetGeneration()}
 	result := runResult{last: Continue(v1alpha1.ReasonSucceeded, "")}
 
+	if r.kind.Prepare != nil {
+		r.kind.Prepare(ctx, object)
+	}
+
 	if !suspended || r.kind.RunSuspended {
 		scope := r.kind.NewScope(object)
 		phases := r.kind.Phases

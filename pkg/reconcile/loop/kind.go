@@ -59,6 +59,9 @@ type Kind[O Object, S any] struct {
 	// RunSuspended runs the phases of a suspended object, too. They must then check the suspension themselves, and
 	// write nothing anywhere.
 	RunSuspended bool
+	// Prepare writes into the object's status what has to be known of a suspended object, too. It is called before each
+	// run, and must not touch conditions. May be nil.
+	Prepare func(context.Context, O)
 	// NewScope makes the scope of one run.
 	NewScope func(O) S
 	// Phases are run in order while each continues.

@@ -293,6 +293,11 @@ type OmniHelmReleaseStatus struct {
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
+	// otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload
+	// cluster belongs to that hub. Nothing is done there, also when this object is deleted.
+	// +optional
+	OtherHub string `json:"otherHub,omitempty"`
+
 	// chart is the chart that was applied.
 	// +optional
 	Chart string `json:"chart,omitempty"`

@@ -116,6 +116,11 @@ type OmniSecretSyncStatus struct {
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
+	// otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload
+	// cluster belongs to that hub. Nothing is done there, also when this object is deleted.
+	// +optional
+	OtherHub string `json:"otherHub,omitempty"`
+
 	// lastSyncTime is when the target was last written.
 	// +optional
 	LastSyncTime *metav1.Time `json:"lastSyncTime,omitempty"`

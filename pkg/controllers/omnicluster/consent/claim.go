@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"cmp"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -55,6 +56,16 @@ func (c Claim) ownedOnOtherHub() bool {
 	marks := c.Live.Marks
 
 	return c.Live.Exists && marks.UID != "" && marks.UID != c.UID && !c.Hubs.Ours(marks.Hub)
+}
+
+// OtherHub returns the ID of another hub whose mark the cluster carries, for this object or for another one, on one bounded line;
+// empty if it carries none.
+func (c Claim) OtherHub() string {
+	if !c.ofOtherHub() && !c.ownedOnOtherHub() {
+		return ""
+	}
+
+	return cmp.Or(omni.Sanitize(c.Live.Marks.Hub), "a hub without a name") // the mark is foreign text
 }
 
 // FromPreviousHub reports whether the cluster carries this object's mark from the hub that its connection names as the

@@ -37,6 +37,10 @@ type OmniClusterStatusApplyConfiguration struct {
 	Endpoint *string `json:"endpoint,omitempty"`
 	// omniClusterID is the cluster's UUID in Omni. A cluster that is deleted and made again has another one.
 	OmniClusterID *string `json:"omniClusterID,omitempty"`
+	// otherHub is the ID of another hub whose mark the cluster carries, as it was last seen in Omni. Nothing is changed
+	// there then, and nothing is done in the workload cluster for objects of this hub, also when they are deleted. The
+	// annotation omni.texashpc.com/previous-hub of the OmniConnection takes over what that hub had.
+	OtherHub *string `json:"otherHub,omitempty"`
 	// controlPlaneRef is the OmniControlPlane that was last applied.
 	ControlPlaneRef *AppliedReferenceApplyConfiguration `json:"controlPlaneRef,omitempty"`
 	// workersRefs are the OmniWorkers that were last applied.
@@ -140,6 +144,14 @@ func (b *OmniClusterStatusApplyConfiguration) WithEndpoint(value string) *OmniCl
 // If called multiple times, the OmniClusterID field is set to the value of the last call.
 func (b *OmniClusterStatusApplyConfiguration) WithOmniClusterID(value string) *OmniClusterStatusApplyConfiguration {
 	b.OmniClusterID = &value
+	return b
+}
+
+// WithOtherHub sets the OtherHub field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OtherHub field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithOtherHub(value string) *OmniClusterStatusApplyConfiguration {
+	b.OtherHub = &value
 	return b
 }
 

@@ -33,6 +33,9 @@ type OmniHelmReleaseStatusApplyConfiguration struct {
 	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
 	// omni.texashpc.com/accept-cluster names it.
 	ClusterID *string `json:"clusterID,omitempty"`
+	// otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload
+	// cluster belongs to that hub. Nothing is done there, also when this object is deleted.
+	OtherHub *string `json:"otherHub,omitempty"`
 	// chart is the chart that was applied.
 	Chart *string `json:"chart,omitempty"`
 	// chartVersion is the version of the chart that was applied.
@@ -106,6 +109,14 @@ func (b *OmniHelmReleaseStatusApplyConfiguration) WithConditions(values ...*meta
 // If called multiple times, the ClusterID field is set to the value of the last call.
 func (b *OmniHelmReleaseStatusApplyConfiguration) WithClusterID(value string) *OmniHelmReleaseStatusApplyConfiguration {
 	b.ClusterID = &value
+	return b
+}
+
+// WithOtherHub sets the OtherHub field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OtherHub field is set to the value of the last call.
+func (b *OmniHelmReleaseStatusApplyConfiguration) WithOtherHub(value string) *OmniHelmReleaseStatusApplyConfiguration {
+	b.OtherHub = &value
 	return b
 }
 

@@ -39,6 +39,9 @@ type OmniSecretSyncStatusApplyConfiguration struct {
 	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
 	// omni.texashpc.com/accept-cluster names it.
 	ClusterID *string `json:"clusterID,omitempty"`
+	// otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload
+	// cluster belongs to that hub. Nothing is done there, also when this object is deleted.
+	OtherHub *string `json:"otherHub,omitempty"`
 	// lastSyncTime is when the target was last written.
 	LastSyncTime *v1.Time `json:"lastSyncTime,omitempty"`
 }
@@ -104,6 +107,14 @@ func (b *OmniSecretSyncStatusApplyConfiguration) WithPendingTargets(values ...*N
 // If called multiple times, the ClusterID field is set to the value of the last call.
 func (b *OmniSecretSyncStatusApplyConfiguration) WithClusterID(value string) *OmniSecretSyncStatusApplyConfiguration {
 	b.ClusterID = &value
+	return b
+}
+
+// WithOtherHub sets the OtherHub field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OtherHub field is set to the value of the last call.
+func (b *OmniSecretSyncStatusApplyConfiguration) WithOtherHub(value string) *OmniSecretSyncStatusApplyConfiguration {
+	b.OtherHub = &value
 	return b
 }
 
