@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -51,11 +52,15 @@ func hubDocuments(ctx context.Context, hub kubernetes.Interface, namespace, prog
 		documents = append(documents, podOf(pod))
 
 		for _, container := range pod.Spec.Containers {
-			log, err := logOf(ctx, hub, pod, container.Name)
+			log, cut, err := logOf(ctx, hub, pod, container.Name)
 			if err != nil {
 				missing = append(missing, fmt.Sprintf("log of %s/%s: %s", pod.Name, container.Name, problemOf(err)))
 
 				continue
+			}
+
+			if cut {
+				missing = append(missing, fmt.Sprintf("log of %s/%s: only the last %d KiB of its last %d lines", pod.Name, container.Name, maxLogBytes>>10, maxLogLines))
 			}
 
 			documents = append(documents, map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": log})
@@ -119,18 +124,45 @@ func podOf(pod *corev1.Pod) map[string]any {
 	return map[string]any{"kind": "Pod", "name": pod.Name, "phase": string(pod.Status.Phase), "containers": containers}
 }
 
-// logOf is the end of a container's log.
-func logOf(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string) (string, error) {
-	lines, limit := int64(maxLogLines), int64(maxLogBytes)
+// logOf is the end of a container's log, and whether older lines were cut off for its size. The server is not told the size:
+// it would count from the oldest of the lines, and cut the newest off.
+func logOf(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string) (text string, cut bool, err error) {
+	lines := int64(maxLogLines)
 
-	stream, err := hub.CoreV1().Pods(pod.Namespace).
-		GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines, LimitBytes: &limit}).Stream(ctx)
+	stream, err := hub.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines}).Stream(ctx)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	defer stream.Close()
 
-	text, err := io.ReadAll(io.LimitReader(stream, maxLogBytes))
+	end := &tail{limit: maxLogBytes}
+	_, err = io.Copy(end, stream)
 
-	return strings.ToValidUTF8(string(text), "?"), err
+	return strings.ToValidUTF8(string(end.text()), "?"), end.cut, err
+}
+
+// tail is a Writer that keeps the last bytes of what is written to it.
+type tail struct {
+	limit int // in bytes
+	kept  []byte
+	cut   bool
+}
+
+func (t *tail) Write(text []byte) (int, error) {
+	t.kept = append(t.kept, text...)
+
+	if surplus := len(t.kept) - t.limit; surplus > 0 {
+		t.kept, t.cut = append(t.kept[:0], t.kept[surplus:]...), true
+	}
+
+	return len(text), nil
+}
+
+// text returns what is kept, without the part of a line at its begin.
+func (t *tail) text() []byte {
+	if _, whole, found := bytes.Cut(t.kept, []byte("\n")); t.cut && found {
+		return whole
+	}
+
+	return t.kept
 }

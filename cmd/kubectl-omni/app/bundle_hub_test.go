@@ -2,7 +2,12 @@ package app
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -10,7 +15,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 )
@@ -65,6 +72,42 @@ func TestBundleOfTheHub(t *testing.T) {
 		if !strings.Contains(output, want) {
 			t.Errorf("no %q in\n%s", want, output)
 		}
+	}
+}
+
+// TestLogOfABusyProgram: of a log that is too long the newest lines are there, and the bundle says that older ones are not. The
+// server counts the size that it is told from the oldest line on, as kubelet does.
+func TestLogOfABusyProgram(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		lines, _ := strconv.Atoi(r.URL.Query().Get("tailLines"))
+
+		var text strings.Builder
+		for i := range lines {
+			fmt.Fprintf(&text, "line %d %s\n", i+1, strings.Repeat("x", 1000))
+		}
+
+		sent := text.String()
+		if limit, err := strconv.Atoi(r.URL.Query().Get("limitBytes")); err == nil {
+			sent = sent[:limit]
+		}
+
+		_, _ = io.WriteString(w, sent)
+	}))
+	t.Cleanup(server.Close)
+
+	hub, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	text, cut, err := logOf(t.Context(), hub, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "omni-apiserver-0"}}, "omni-apiserver")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if last := lines[len(lines)-1]; !cut || len(text) > maxLogBytes || !strings.HasPrefix(last, "line 2000 ") || !strings.HasPrefix(lines[0], "line ") {
+		t.Errorf("cut: %t, %d bytes, from %.10q to %.10q", cut, len(text), lines[0], last)
 	}
 }
 

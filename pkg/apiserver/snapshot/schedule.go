@@ -31,8 +31,8 @@ type Schedule struct {
 	// Interval is the time from one snapshot to the next, above 0. It continues across restarts: the first snapshot
 	// is taken at once if the directory has none, or its newest one is older than Interval.
 	Interval time.Duration
-	// Retention is how many snapshots are kept, above 0. Files with other names are never removed, and no snapshot is
-	// removed before a new one is complete.
+	// Retention is how many snapshots are kept, above 0. Files with other names are never removed, and none of the newest
+	// Retention snapshots is removed before a new one is complete.
 	Retention int
 	// Metrics say how it goes.
 	Metrics *Metrics
@@ -107,7 +107,7 @@ func (s *Schedule) takeOne(ctx context.Context, now time.Time) (taken bool, err 
 		return false, err
 	}
 
-	if err := CheckSpace(ctx, s.Client, s.Dir, s.DataDir); err != nil {
+	if err := s.makeRoom(now, func() error { return CheckSpace(ctx, s.Client, s.Dir, s.DataDir) }); err != nil {
 		return false, fmt.Errorf("%w: enlarge the volume, keep fewer snapshots (--etcd-snapshot-retention), or put them elsewhere (--etcd-snapshot-dir)", err)
 	}
 
@@ -124,8 +124,23 @@ func (s *Schedule) takeOne(ctx context.Context, now time.Time) (taken bool, err 
 	return true, s.prune(path, now)
 }
 
+// makeRoom removes the snapshots above Retention before a new one if that does not fit: somebody has lowered Retention because
+// the disk is full.
+func (s *Schedule) makeRoom(now time.Time, fits func() error) error {
+	err := fits()
+	if !errors.Is(err, errNoSpace) {
+		return err
+	}
+
+	if err := s.prune("", now); err != nil {
+		return err
+	}
+
+	return fits()
+}
+
 // prune removes the oldest snapshots above Retention, but never the one that was just taken and
-// verified.
+// verified. taken is empty if none was.
 func (s *Schedule) prune(taken string, now time.Time) error {
 	found, err := InDirectory(s.Dir)
 	if err != nil {
@@ -162,12 +177,15 @@ func oldestFirst(found []Scheduled, now time.Time) []Scheduled {
 	return sorted
 }
 
-// surplus returns what to remove: the oldest ones above the limit, without the one to keep.
+// surplus returns what to remove: the oldest ones above the limit, without the one to keep, which may be empty.
 func surplus(found []Scheduled, limit int, keep string) []string {
 	others := slices.DeleteFunc(slices.Clone(found), func(s Scheduled) bool { return s.Path == keep })
+	if keep != "" {
+		limit--
+	}
 
 	var paths []string
-	for _, old := range others[:max(0, len(others)+1-limit)] {
+	for _, old := range others[:max(0, len(others)-limit)] {
 		paths = append(paths, old.Path)
 	}
 

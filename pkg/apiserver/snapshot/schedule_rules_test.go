@@ -1,7 +1,11 @@
 package snapshot
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -45,6 +49,47 @@ func TestNext(t *testing.T) {
 		s := &Schedule{Interval: test.interval, Metrics: made}
 		if got := s.next(test.taken, test.err); got != test.want {
 			t.Errorf("%s: in %s, want %s", test.name, got, test.want)
+		}
+	}
+}
+
+// TestMakeRoom: who lowers Retention because the disk is full gets the space of the surplus, which no new snapshot would free.
+func TestMakeRoom(t *testing.T) {
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	full := fmt.Errorf("%w: 0 bytes free", errNoSpace)
+
+	for name, test := range map[string]struct {
+		problem error
+		left    int
+	}{
+		"there is room":        {nil, 5},
+		"the disk is full":     {full, 2},
+		"etcd does not answer": {context.DeadlineExceeded, 5},
+	} {
+		dir := t.TempDir()
+
+		for day := range 5 {
+			if err := os.WriteFile(filepath.Join(dir, nameAt(now.AddDate(0, 0, day-5))), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+
+		err := (&Schedule{Dir: dir, Retention: 2}).makeRoom(now, func() error {
+			found, err := InDirectory(dir)
+			if err != nil || len(found) == 2 {
+				return err
+			}
+
+			return test.problem
+		})
+		found, listed := InDirectory(dir)
+
+		if ok := test.problem == nil || test.left == 2; listed != nil || len(found) != test.left || (err == nil) != ok {
+			t.Errorf("%s: %d left, %v", name, len(found), errors.Join(err, listed))
+		}
+
+		if len(found) > 0 && !found[len(found)-1].Taken.Equal(now.AddDate(0, 0, -1)) {
+			t.Errorf("%s: the newest is gone", name)
 		}
 	}
 }

@@ -13,6 +13,9 @@ import (
 // spareSpace must remain free on the disk of an etcd beside the database's size, in bytes.
 const spareSpace = 128 << 20
 
+// errNoSpace is the error of a disk that has too little room.
+var errNoSpace = errors.New("no space")
+
 // CheckSpace fails if a snapshot of the etcd does not fit into the directory, or would fill up the disk
 // that the etcd writes to, which would end it. dataDir is the data directory of the etcd; empty if it
 // is not on this machine. The client must have one endpoint.
@@ -38,7 +41,7 @@ func CheckSpace(ctx context.Context, client *clientv3.Client, dir, dataDir strin
 		return nil
 	}
 
-	return fmt.Errorf("%s has %d bytes free, and %d are needed for a snapshot of up to %d bytes%s", dir, free, needed, status.DbSize, purpose)
+	return fmt.Errorf("%w: %s has %d bytes free, and %d are needed for a snapshot of up to %d bytes%s", errNoSpace, dir, free, needed, status.DbSize, purpose)
 }
 
 // sameDisk reports whether two directories are on one file system. It returns true if it cannot tell.
