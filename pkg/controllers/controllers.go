@@ -163,6 +163,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 
 	if err := omnikubeconfigexport.Add(mgr, omnikubeconfigexport.Options{
 		Pool: pool, Objects: measured.objects, Kubeconfigs: measured.kubeconfigs, Sources: options.Sources, Namespaces: options.ExportNamespaces, HubID: options.HubID,
+		Guard:       options.Guard,
 		Concurrency: options.Concurrency.OmniKubeconfigExport,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)

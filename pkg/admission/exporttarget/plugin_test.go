@@ -18,6 +18,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/exporttarget"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
 
 // grants allows what it lists, as "verb namespace" or "verb namespace/name", and records the questions.
@@ -150,23 +152,112 @@ func TestAdopt(t *testing.T) {
 func validate(t *testing.T, asked authorizer.Authorizer, checks bool, old, now runtime.Object, subresource string) error {
 	t.Helper()
 
+	plugin := newPlugin(t, asked)
+	plugin.SetCheckReferences(checks)
+
+	return plugin.Validate(t.Context(), attributesOf(old, now, subresource), nil)
+}
+
+func attributesOf(old, now runtime.Object, subresource string) admission.Attributes {
 	operation := admission.Create
 	if old != nil {
 		operation = admission.Update
 	}
 
+	return admission.NewAttributesRecord(now, old, schema.GroupVersionKind{}, "apps", "x",
+		v1alpha1.SchemeGroupVersion.WithResource("omnikubeconfigexports"), subresource, operation, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "alice"})
+}
+
+// newPlugin has a synchronized view of the stored objects.
+func newPlugin(t *testing.T, asked authorizer.Authorizer, stored ...runtime.Object) *exporttarget.Plugin {
+	t.Helper()
+
+	factory := externalversions.NewSharedInformerFactory(fake.NewClientset(stored...), 0)
 	plugin := exporttarget.New()
 	plugin.SetAuthorizer(asked)
-	plugin.SetCheckReferences(checks)
+	plugin.SetInformers(factory)
 
 	if err := plugin.ValidateInitialization(); err != nil {
 		t.Fatal(err)
 	}
 
-	attributes := admission.NewAttributesRecord(now, old, schema.GroupVersionKind{}, "apps", "x",
-		v1alpha1.SchemeGroupVersion.WithResource("omnikubeconfigexports"), subresource, operation, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: "alice"})
+	factory.StartWithContext(t.Context())
+	factory.WaitForCacheSync(t.Context().Done())
 
-	return plugin.Validate(t.Context(), attributes, nil)
+	return plugin
+}
+
+// TestWhereItLeads: who decides to which server a kubeconfig leads may write the Secret in the other namespace, as the one who
+// made the export: what reads it there goes where it leads.
+func TestWhereItLeads(t *testing.T) {
+	written := func(name, cluster, namespace string) *v1alpha1.OmniKubeconfigExport {
+		o := export(namespace, "a")
+		o.Namespace, o.Name, o.Spec.ClusterRef.Name = "apps", name, cluster
+		o.Status.TargetSecretRef = &v1alpha1.TargetSecretReference{Name: name, Namespace: namespace}
+
+		return o
+	}
+	cluster := func(name, connection string) *v1alpha1.OmniCluster {
+		o := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: name}}
+		o.Spec.ConnectionRef.Name = connection
+
+		return o
+	}
+	connection := func(endpoint, key string) *v1alpha1.OmniConnection {
+		o := &v1alpha1.OmniConnection{ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "x"}}
+		o.Spec.Endpoint, o.Spec.Auth.ServiceAccountSecretRef.Name = endpoint, key
+
+		return o
+	}
+	unwritten := export("flux-system", "a")
+	unwritten.Namespace, unwritten.Name, unwritten.Spec.ClusterRef.Name = "apps", "unwritten", "demo"
+	may := []string{"update flux-system/access"}
+
+	for name, test := range map[string]struct {
+		stored   []runtime.Object
+		old, now runtime.Object
+		allowed  []string
+		asked    []string
+	}{
+		"another endpoint":              {[]runtime.Object{written("access", "demo", "flux-system"), cluster("demo", "x")}, connection("https://a", "k"), connection("https://b", "k"), nil, may},
+		"another endpoint, may":         {[]runtime.Object{written("access", "demo", "flux-system"), cluster("demo", "x")}, connection("https://a", "k"), connection("https://b", "k"), may, may},
+		"another key":                   {[]runtime.Object{written("access", "demo", "flux-system"), cluster("demo", "x")}, connection("https://a", "k"), connection("https://a", "l"), nil, nil},
+		"a connection made anew":        {[]runtime.Object{written("access", "demo", "flux-system"), cluster("demo", "x")}, nil, connection("https://b", "k"), nil, may},
+		"of another connection":         {[]runtime.Object{written("access", "demo", "flux-system"), cluster("demo", "y")}, connection("https://a", "k"), connection("https://b", "k"), nil, nil},
+		"in its own namespace":          {[]runtime.Object{written("access", "demo", "apps"), cluster("demo", "x")}, connection("https://a", "k"), connection("https://b", "k"), nil, nil},
+		"nothing was written":           {[]runtime.Object{unwritten, cluster("demo", "x")}, connection("https://a", "k"), connection("https://b", "k"), nil, nil},
+		"a cluster made anew":           {[]runtime.Object{written("access", "x", "flux-system")}, nil, cluster("x", "y"), nil, may},
+		"a cluster that is changed":     {[]runtime.Object{written("access", "x", "flux-system")}, cluster("x", "y"), cluster("x", "y"), nil, nil},
+		"a cluster with another name":   {[]runtime.Object{written("access", "demo", "flux-system")}, nil, cluster("x", "y"), nil, nil},
+		"a cluster whose export is new": {[]runtime.Object{unwritten}, nil, cluster("demo", "y"), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked := &grants{allowed: test.allowed}
+			err := newPlugin(t, asked, test.stored...).Validate(t.Context(), attributesOf(test.old, test.now, ""), nil)
+
+			if diff := cmp.Diff(test.asked, asked.asked); diff != "" {
+				t.Errorf("asked (-want +got):\n%s", diff)
+			}
+
+			refused := len(test.asked) > len(test.allowed)
+			if !refused && err != nil || refused && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `cannot decide where the kubeconfig leads that OmniKubeconfigExport "access" writes there`)) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestNotSynced: a server that does not know all exports yet waits a moment, and allows nobody to lead them elsewhere.
+func TestNotSynced(t *testing.T) {
+	t.Parallel()
+
+	plugin := exporttarget.New()
+	plugin.SetAuthorizer(&grants{})
+	plugin.SetInformers(externalversions.NewSharedInformerFactory(fake.NewClientset(), 0))
+
+	if err := plugin.Validate(t.Context(), attributesOf(nil, &v1alpha1.OmniConnection{}, ""), nil); !apierrors.IsServiceUnavailable(err) {
+		t.Error(err)
+	}
 }
 
 // An authorizer that gives no answer grants nothing.

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
@@ -38,6 +39,8 @@ type Options struct {
 	Sources sources.Policy
 	// Namespaces are the namespaces, besides an export's own, to which its Secret may be written.
 	Namespaces []string
+	// Guard decides to which addresses an exported kubeconfig may lead.
+	Guard dialguard.Guard
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
 	// Concurrency is the number of exports that are reconciled at the same time.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -89,7 +91,8 @@ func (f *fixture) restart() {
 	f.pool = session.NewPool(f.t.Context(), session.PoolOptions{})
 	f.t.Cleanup(f.pool.Close)
 	f.reconciler = newReconciler(f.client, f.client, f.events, Options{
-		Pool: f.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Namespaces: []string{fluxNamespace}, Now: func() time.Time { return f.now },
+		Pool: f.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Namespaces: []string{fluxNamespace},
+		Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: func() time.Time { return f.now },
 	})
 	f.loop = loop.New(f.reconciler.kind(), loop.Settings{Client: f.client, Events: f.events})
 	f.connect()

@@ -2,8 +2,11 @@ package omnikubeconfigexport
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -200,10 +203,29 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 			token.ClusterUUID, s.want.ClusterID), nil
 	}
 
+	if err := r.checkServer(to.server, s.connection.Spec.Endpoint); err != nil {
+		return loop.Stall(v1alpha1.ReasonUnsafeKubeconfig, "Omni issued a kubeconfig whose server %s; it is not stored", err), nil
+	}
+
 	s.fresh = &issued{access: to, claims: token, specHash: s.want.hash()}
 	r.issuing.keep(client.ObjectKeyFromObject(s.export), s.export.UID, s.fresh)
 
 	return issuedUntil(token), nil
+}
+
+// checkServer fails if no reader of a kubeconfig may be led to its server: the rules are those for workload clusters, because
+// who decides about the Omni decides about the server. An Omni that is asked without encryption may serve its clusters so.
+func (r *reconciler) checkServer(server, endpoint string) error {
+	to, err := url.Parse(server)
+	if err != nil {
+		return errKubeconfig
+	}
+
+	if to.Scheme != "https" && strings.HasPrefix(endpoint, "https://") {
+		return errors.New("is not https: the connection would not be encrypted")
+	}
+
+	return r.options.Guard.CheckHost(to.Hostname())
 }
 
 // session returns the session that the controller of OmniConnection keeps.

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -279,5 +280,30 @@ func TestMissingSource(t *testing.T) {
 
 	if diff := cmp.Diff(secret, f.secret("target")); diff != "" {
 		t.Errorf("the Secret changed:\n%s", diff)
+	}
+}
+
+// Who may choose the Omni chooses the server of the kubeconfig. What no workload cluster may be is not written for others either:
+// Flux and Argo CD connect to it with what they deploy.
+func TestServersThatNobodyIsLedTo(t *testing.T) {
+	f := newFixture(t)
+	f.reconciler.options.Guard = dialguard.Guard{} // the simulator is at a loopback address
+	f.run()
+	f.expect(metav1.ConditionFalse, v1alpha1.ReasonUnsafeKubeconfig, "loopback address 127.0.0.1", "not stored")
+
+	for _, test := range []struct {
+		server, endpoint string
+		fine             bool
+	}{
+		{"https://omni.example.com:8100", "https://omni.example.com", true},
+		{"https://10.1.2.3:8100", "https://omni.example.com", true},
+		{"https://169.254.169.254", "https://omni.example.com", false},
+		{"https://[::1]:6443", "https://omni.example.com", false},
+		{"http://omni.example.com:8100", "https://omni.example.com", false},
+		{"http://omni.example.com:8100", "grpc://omni.example.com", true},
+	} {
+		if err := f.reconciler.checkServer(test.server, test.endpoint); err == nil != test.fine {
+			t.Errorf("%s from %s: %v", test.server, test.endpoint, err)
+		}
 	}
 }

@@ -330,7 +330,8 @@ const (
 	ReasonKubeconfigNotFound = "KubeconfigNotFound"
 	// ReasonKubeconfigInvalid: The kubeconfig cannot be used.
 	ReasonKubeconfigInvalid = "KubeconfigInvalid"
-	// ReasonUnsafeKubeconfig: The kubeconfig asks to run a program, to read a file or not to check certificates.
+	// ReasonUnsafeKubeconfig: The kubeconfig asks to run a program, to read a file or not to check certificates, or leads to
+	// a server without encryption or with an address to which the controller does not connect.
 	ReasonUnsafeKubeconfig = "UnsafeKubeconfig"
 	// ReasonWrongCluster: The kubeconfig leads to another cluster than before, or than the OmniCluster.
 	ReasonWrongCluster = "WrongCluster"
