@@ -63,6 +63,10 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return outcome, err
 	}
 
+	if errors.Is(ctx.Err(), context.Canceled) { // a process that stops ends its calls: nothing is late because of that
+		return outcome, nil
+	}
+
 	if s.cause.keeps() {
 		s.late = outcome.Message()
 

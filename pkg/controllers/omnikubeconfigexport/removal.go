@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -113,7 +114,8 @@ func (r *reconciler) remove(ctx context.Context, s *scope, key types.NamespacedN
 	}
 
 	if err := r.client.Delete(ctx, secret, exactly(secret)); client.IgnoreNotFound(err) != nil {
-		return loop.Outcome{}, fmt.Errorf("delete Secret %q: %w", name, err)
+		// An admission webhook that refuses a deletion may quote the Secret.
+		return loop.Outcome{}, fmt.Errorf("delete Secret %q: %w", name, redact.Of().Error(err))
 	}
 
 	r.events.Eventf(export, nil, corev1.EventTypeNormal, "SecretDeleted", "DeleteSecret", "Secret %q was deleted: %s", name, why)

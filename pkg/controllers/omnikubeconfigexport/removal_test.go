@@ -1,12 +1,21 @@
 package omnikubeconfigexport
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // Between the look and the deletion somebody changes the Secret, or puts another one in its place. What is there then
@@ -116,5 +125,59 @@ func TestRepairIsToldOf(t *testing.T) {
 
 	if f.told("SecretCorrected") != 1 || f.told("KubeconfigIssued") != 2 {
 		t.Errorf("events: %q", f.events.All())
+	}
+}
+
+// A policy that refuses the deletion of a Secret may quote it. Its token is valid still.
+func TestARefusedRemovalShowsNoToken(t *testing.T) {
+	f := newFixture(t)
+	f.ready()
+
+	access, err := readKubeconfig(f.secret("target").Data["kubeconfig"])
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f.client = interceptor.NewClient(f.client, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, _ ...client.DeleteOption) error {
+			live := &corev1.Secret{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(o), live); err != nil {
+				return err
+			}
+
+			return fmt.Errorf("admission webhook denied the request: %s stays", live.Data["kubeconfig"])
+		},
+	})
+	f.restart()
+	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "moved" })
+
+	_, err = f.reconcile()
+	if shown := fmt.Sprint(err, f.get().Status); err == nil || !strings.Contains(shown, "admission webhook denied") || strings.Contains(shown, access.token) {
+		t.Errorf("it shows the token, or nothing: %v", err)
+	}
+}
+
+// A process that stops ends its calls to Omni. Neither is the kubeconfig in the Secret late because of that, nor the Omni away.
+func TestAStopIsNoFailureOfOmni(t *testing.T) {
+	for name, due := range map[string]bool{"a renewal": true, "a Secret that was changed": false} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.ready()
+
+			if due {
+				f.now = f.get().Status.NextRotationTime.Time
+			} else {
+				f.editSecret("target", func(s *corev1.Secret) { s.Data["kubeconfig"] = []byte("x") })
+			}
+
+			before := f.get().Status
+			ctx, stop := context.WithCancel(t.Context())
+			f.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Hang: true, OnHit: stop})
+
+			_, err := f.loop.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: f.export}})
+			if diff := cmp.Diff(before, f.get().Status); diff != "" || !errors.Is(err, context.Canceled) {
+				t.Errorf("%v; the status (-before +after):\n%s", err, diff)
+			}
+		})
 	}
 }

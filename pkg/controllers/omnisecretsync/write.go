@@ -59,7 +59,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 // cannot block the target for ever: if no write there was ever confirmed, an event reports it instead. One that was
 // confirmed is reported if it stays, because the status forgets it.
 func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location) error {
-	written := confirmed(s.sync, former)
+	written := s.confirmedHere(former)
 	kept, err := r.remove(ctx, s, s.opened.Cluster, former)
 
 	switch {
@@ -103,7 +103,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 	}
 
 	todo, why := target{
-		uid: string(s.sync.UID), known: confirmed(s.sync, wanted),
+		uid: string(s.sync.UID), known: s.confirmedHere(wanted),
 		adopt: s.sync.Spec.Adopt, hubs: s.opened.Hubs, names: s.opened.Names, from: s.source, live: live, want: s.want,
 	}.decide()
 
@@ -181,7 +181,11 @@ func (r *reconciler) overwrite(ctx context.Context, s *scope, wanted location, l
 	s.want.fill(live)
 
 	result, err := update(ctx, s.opened.Cluster, wanted, live)
-	if err != nil {
+
+	switch {
+	case apierrors.IsNotFound(err): // the namespace was there a moment ago
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "Secret %s was deleted in the workload cluster meanwhile", wanted), nil
+	case err != nil:
 		return loop.Outcome{}, fmt.Errorf("update Secret %s: %w", wanted, err)
 	}
 
@@ -232,11 +236,17 @@ func (r *reconciler) fightPause(s *scope, wanted location) time.Duration {
 	return 0
 }
 
+// confirmedHere reports whether a write of a Secret there is known to have succeeded, in the cluster that is opened: the user may
+// have accepted another one since.
+func (s *scope) confirmedHere(where location) bool {
+	return confirmed(s.sync, where) && clusteraccess.Moved(s.sync.Status.ClusterID, s.opened.ClusterID) == ""
+}
+
 // wroteThis reports whether this very content was written there before, for this generation.
 func (s *scope) wroteThis(where location) bool {
 	status := &s.sync.Status
 
-	return status.LastSyncTime != nil && writtenLocation(s.sync) == where && status.Target.Hash == s.want.hash() &&
+	return s.confirmedHere(where) && status.LastSyncTime != nil && status.Target.Hash == s.want.hash() &&
 		status.ObservedGeneration == s.sync.Generation
 }
 

@@ -150,7 +150,24 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 		return reconcile.Result{}, true, r.removeFinalizer(writing, object)
 	}
 
+	if ctx.Err() != nil && !run.last.Continues() && !run.last.Persists() {
+		return reconcile.Result{}, true, r.interrupted(ctx, before, object)
+	}
+
 	return r.finish(ctx, before, object, run)
+}
+
+// interrupted writes the status of a run during which the process was told to stop, and returns an error. What the run has done is
+// written; its conditions are not, because the calls that the stop ended look as if the other side had failed.
+func (r *Reconciler[O, S]) interrupted(ctx context.Context, before, object O) error {
+	was, is := before.GetReconcileStatus(), object.GetReconcileStatus()
+	is.ObservedGeneration, is.LastHandledReconcileAt = was.ObservedGeneration, was.LastHandledReconcileAt
+	*is.ConditionsPtr() = was.DeepCopy().Conditions
+
+	writing, cancel := writingContext(ctx)
+	defer cancel()
+
+	return errors.Join(ctx.Err(), r.writeStatus(writing, before, object))
 }
 
 // finish writes the status that a run made, and says when the next run is due. As reconcile does, it also returns whether the

@@ -293,6 +293,29 @@ func TestInterruptedRunShowsNothing(t *testing.T) {
 	}
 }
 
+// A phase may take the end of its call for a failure of the other side. What the run has done is written all the same.
+func TestInterruptedCallShowsNothing(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+		stop()
+
+		return Wait(0, "Unreachable", "context canceled"), nil
+	}})
+	f.kind.Report = func(_ context.Context, s *scope) { s.object.Status.Endpoint = "https://omni" }
+
+	r := New(f.kind, Settings{Client: f.client, Events: f.events})
+
+	_, err := r.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+
+	after := f.get()
+	if got := conditions(after); got["Ready"] != "Unknown Pending: " || got["First"] != "" || after.Status.Endpoint != "https://omni" || len(f.events.All()) > 0 {
+		t.Errorf("%v, endpoint %q, events %q", got, after.Status.Endpoint, f.events.All())
+	}
+}
+
 // What was done before the process stopped is written.
 func TestFinishedRunIsWrittenWhileStopping(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())

@@ -9,12 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
 
 // ChangeFinalizer adds a finalizer to a Secret, or removes it, in the version that the caller decided by, which may be a
 // cached one; its content stays unread. how is AddFinalizer or RemoveFinalizer of package controllerutil. It returns
-// the API's own errors: a conflict if the Secret has changed since.
+// the API's own errors, without what looks like a key or a token: a conflict if the Secret has changed since.
 //
 // A patch of finalizers writes all of them, and the cache has only our own (index.KeepNeeded): so those to be written are
 // read from the API.
@@ -37,5 +38,8 @@ func ChangeFinalizer(
 	base := changed.DeepCopy()
 	how(changed, finalizer)
 
-	return c.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})) // the callers wrap it
+	err := c.Patch(ctx, changed, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+
+	// An admission webhook that refuses a change of a Secret may quote it. The callers wrap the error.
+	return redact.Of().Error(err)
 }
