@@ -5,13 +5,14 @@ import (
 	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/lists"
 )
 
 // boundAnswers ends an answer that its client does not read: the memory that it holds is everybody's. The library's own
-// timeout does not end it, as it waits for the write. Watches and reads of one object are not bounded.
+// timeout does not end it, as it waits for the write. Reads of one object are not bounded, and package lists bounds watches.
 //
-// The bound is the timeout of requests and a quarter of it, so that the library answers first where it can. This handler is
-// outside of the chain: what is inside of the library's timeout may go on when the answer has ended, and must not touch it.
+// This handler is outside of the chain: what is inside of the library's timeout may go on when the answer has ended, and must not touch it.
 func boundAnswers(config *genericapiserver.Config) {
 	build := config.BuildHandlerChainFunc
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
@@ -27,7 +28,7 @@ func boundAnswers(config *genericapiserver.Config) {
 			return !isSmall && !c.LongRunningFunc(r, info)
 		}
 
-		return withAnswerDeadline(build(handler, c), isBounded, c.RequestTimeout+c.RequestTimeout/4)
+		return withAnswerDeadline(build(handler, c), isBounded, lists.AnswerTimeout(c))
 	}
 }
 

@@ -239,3 +239,80 @@ func TestUnreadAnswersEnd(t *testing.T) {
 		t.Errorf("get: status %d: %.300s", status, body)
 	}
 }
+
+// TestUnreadWatchesEnd: a watch holds all objects of the kind as they were when it began, until its client has read the beginning.
+// A client that reads nothing has as long for that as for a list, and holds a part of the budget meanwhile.
+func TestUnreadWatchesEnd(t *testing.T) {
+	const (
+		watch   = clusters + "?watch=1&timeoutSeconds=3600"
+		objects = 48 // more than fit into the buffers of the connection and of the watch
+	)
+
+	s := startServerWith(t, func(config *apiserver.Config) {
+		config.ListBytes = 1 << 20
+		config.ListsWaitFor(100 * time.Millisecond)
+		config.Generic.RequestTimeout = 4 * time.Second // a beginning ends after five
+	})
+
+	for i := range objects {
+		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
+	}
+
+	s.waitUntilCounted(t, objects)
+
+	// What a client has read takes no part of the budget any more, however long the watch goes on.
+	read := s.watch(t, watch)
+	for range objects {
+		read()
+	}
+
+	s.readNothing(t.Context(), t, watch)
+
+	const short = clusters + "?limit=1"
+
+	if status, body := s.get(t, short, asJSON); status != http.StatusTooManyRequests {
+		t.Errorf("a list beside a watch that nobody reads: status %d: %.300s", status, body)
+	}
+
+	waitFor(t, "the room of the client that reads nothing", func() bool {
+		status, _ := s.get(t, short, asJSON)
+
+		return status == http.StatusOK
+	})
+
+	// The other watch is older than the deadline, and goes on.
+	time.Sleep(2 * time.Second)
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, clusterJSON("late"))
+
+	if event := read(); !strings.Contains(event, `"late"`) {
+		t.Errorf("got %.300s", event)
+	}
+}
+
+// watch begins a watch and returns a function that reads its next event.
+func (s *server) watch(t *testing.T, path string) (next func() string) {
+	t.Helper()
+
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = response.Body.Close() })
+
+	events := json.NewDecoder(response.Body)
+
+	return func() string {
+		var event json.RawMessage
+		if err := events.Decode(&event); err != nil {
+			t.Fatal(err)
+		}
+
+		return string(event)
+	}
+}

@@ -32,12 +32,12 @@ func Bound(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, t
 
 	build := config.BuildHandlerChainFunc
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return build(withListBudget(handler, budget, ledger, c.Serializer), c)
+		return build(withListBudget(handler, budget, ledger, c.Serializer, AnswerTimeout(c)), c)
 	}
 }
 
-// withListBudget is the handler; a nil budget is none.
-func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger, codecs runtime.NegotiatedSerializer) http.Handler {
+// withListBudget is the handler; a nil budget is none. So much time has the client of a watch to read its beginning.
+func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger, codecs runtime.NegotiatedSerializer, beginning time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, found := genericapirequest.RequestInfoFrom(r.Context())
 		if !found || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName {
@@ -49,25 +49,25 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 		r, table := plainTables(r)
 		query := r.URL.Query()
 
-		read := reads(info, query)
-		if budget == nil || len(read) == 0 {
-			next.ServeHTTP(w, r)
+		giveBack := func() {}
 
-			return
-		}
+		if read := reads(info, query); budget != nil && len(read) > 0 {
+			estimate := func() int64 { return cost(info, query, table, ledger) }
 
-		estimate := func() int64 { return cost(info, query, table, ledger) }
+			var err error
+			if giveBack, err = enter(r, budget, ledger, read, estimate); err != nil {
+				responsewriters.ErrorNegotiated(apierrors.NewTooManyRequests(err.Error(), 1), codecs, v1alpha1.SchemeGroupVersion, w, r)
 
-		giveBack, err := enter(r, budget, ledger, read, estimate)
-		if err != nil {
-			responsewriters.ErrorNegotiated(apierrors.NewTooManyRequests(err.Error(), 1), codecs, v1alpha1.SchemeGroupVersion, w, r)
-
-			return
+				return
+			}
 		}
 		defer giveBack()
 
-		if info.Verb == "watch" { // it goes on for long after the list at its beginning
-			defer time.AfterFunc(Timeout, giveBack).Stop()
+		if info.Verb == "watch" { // it goes on for long after its beginning
+			var end func()
+
+			r, end = begin(w, r, beginning, giveBack)
+			defer end()
 		}
 
 		next.ServeHTTP(w, r)

@@ -64,7 +64,7 @@ func TestListsWaitForTheLedger(t *testing.T) {
 		info := &genericapirequest.RequestInfo{
 			IsResourceRequest: true, APIGroup: v1alpha1.GroupName, Verb: verb, Resource: resource, Subresource: subresource, Namespace: "a",
 		}
-		withListBudget(served, budget, ledger, codecs).ServeHTTP(answer, request.WithContext(genericapirequest.WithRequestInfo(t.Context(), info)))
+		withListBudget(served, budget, ledger, codecs, time.Minute).ServeHTTP(answer, request.WithContext(genericapirequest.WithRequestInfo(t.Context(), info)))
 
 		return answer.Code, answer.Header().Get("Retry-After")
 	}
