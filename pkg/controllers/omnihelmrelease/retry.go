@@ -26,7 +26,7 @@ func retryPause(failures int) time.Duration {
 
 // notBefore returns when an action may begin. A failed action is tried again after a pause. A rollback, and an action
 // that unlocks a release, follows the failure at once. The failures of the attempt neither delay nor bound a Resume, which
-// makes an interrupted revision again: it waits only after actions in a row that this process saw fail.
+// makes an interrupted revision again: it waits only if the last action that this process saw pauses.
 func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decision) time.Time {
 	ended, failures := last.ended, 0
 

@@ -134,7 +134,8 @@ func (d Decision) judge(item Item) (State, Hold) {
 	}
 }
 
-// MayApply reports whether changes that destroy nothing, and wait for no turn, may be written to Omni.
+// MayApply reports whether the plan has changes to go through, besides those that wait for a turn or stay as they are. All of them
+// may wait for an approval.
 func (d Decision) MayApply() bool {
 	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())
 }

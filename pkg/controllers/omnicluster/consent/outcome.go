@@ -66,8 +66,7 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 	}
 }
 
-// Summary returns the message of the condition Planned: the number of changes, and the owner whose cluster is about to
-// be adopted.
+// Summary returns the number of changes, and the owner whose cluster is about to be adopted.
 func (d Decision) Summary() string { return Summary(d.facts.Plan) + d.facts.Claim.Takeover() }
 
 // summary returns the number of changes, and how many of them destroy something.
