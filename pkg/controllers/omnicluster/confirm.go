@@ -9,23 +9,27 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// confirmation asks the API server, in the middle of an Apply, whether what is about to be destroyed is still unwanted,
-// and keeps the answer that ended the Apply. The writes before a destroy can take minutes.
-type confirmation struct {
-	ask     func(context.Context) (loop.Outcome, error) // continues if the destroy may go ahead
-	ended   bool
+// unconfirmedError ends an Apply before it destroys something that may be wanted by now: the writes before a destroy can
+// take minutes. It has the answer of the API server.
+type unconfirmedError struct {
 	outcome loop.Outcome
 	err     error
 }
 
-// confirm is plan.ApplyOptions.Confirm.
-func (c *confirmation) confirm(ctx context.Context) error {
-	c.outcome, c.err = c.ask(ctx)
-	if c.ended = c.err != nil || !c.outcome.Continues(); c.ended {
-		return omni.ErrPlanOutdated
-	}
+func (e *unconfirmedError) Error() string { return omni.ErrPlanOutdated.Error() }
 
-	return nil
+func (e *unconfirmedError) Unwrap() error { return omni.ErrPlanOutdated }
+
+// confirmBy makes a plan.ApplyOptions.Confirm of a question to the API server, whose outcome continues if the destroy may
+// go ahead.
+func (s *scope) confirmBy(ask func(context.Context, *scope) (loop.Outcome, error)) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if outcome, err := ask(ctx, s); err != nil || !outcome.Continues() {
+			return &unconfirmedError{outcome: outcome, err: err}
+		}
+
+		return nil
+	}
 }
 
 // confirmDestroys reads the object and its documents once more before something of a cluster is destroyed. It continues

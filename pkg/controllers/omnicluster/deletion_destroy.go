@@ -34,12 +34,11 @@ func (r *reconciler) destroy(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q got another owner or ID meanwhile", s.name), nil
 	}
 
-	asked := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDeletion(ctx, s) }}
-	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange, Confirm: asked.confirm})
+	result, err := s.lease.Apply(ctx, planned, plan.ApplyOptions{Consent: plan.EveryChange, Confirm: s.confirmBy(r.confirmDeletion)})
 	r.announce(s.cluster, result.Taken(), false)
 
-	if asked.ended {
-		return asked.outcome, asked.err
+	if unconfirmed := new(unconfirmedError); errors.As(err, &unconfirmed) {
+		return unconfirmed.outcome, unconfirmed.err
 	}
 
 	if err != nil {

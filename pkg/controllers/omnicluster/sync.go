@@ -82,9 +82,8 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 		r.noteTried(s.cluster, found.Rollout())
 	}
 
-	asked := confirmation{ask: func(ctx context.Context) (loop.Outcome, error) { return r.confirmDestroys(ctx, s) }}
 	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{
-		Consent: found.MayDestroy, Admit: found.Admits, Confirm: asked.confirm, Known: known.find,
+		Consent: found.MayDestroy, Admit: found.Admits, Confirm: s.confirmBy(r.confirmDestroys), Known: known.find,
 	})
 	found.Decision, found.taken = found.After(result, err), result.Taken()
 	r.announceAdoption(s.cluster, found.Decision)
@@ -100,9 +99,11 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 		found.unshown = r.catchUp(ctx, s)
 	}
 
+	unconfirmed := new(unconfirmedError)
+
 	switch refused := consent.IsRefusal(result, err); {
-	case asked.ended:
-		return asked.outcome, asked.err
+	case errors.As(err, &unconfirmed):
+		return unconfirmed.outcome, unconfirmed.err
 	case err != nil && !refused:
 		return explainApply(ctx, s.rendered.secrets, found.Done(), err)
 	case secondWriter != "":

@@ -44,7 +44,7 @@ func (r *reconciler) mayStillBegin(ctx context.Context, s *scope, decision conse
 		return false, nil
 	}
 
-	return !begins || r.isTurn(now, found, decision), nil
+	return !begins || decision.MayBegin(now, r.gateOf(found, now)), nil
 }
 
 // tried is the last time when this process tried to make the changes of a turn.
@@ -72,46 +72,6 @@ func (r *reconciler) triedAt(cluster *v1alpha1.OmniCluster) time.Time {
 	}
 
 	return last.at
-}
-
-// isTurn reports whether a cluster, as the API server has it now with its policies, still has the turn or the override of
-// a decision.
-func (r *reconciler) isTurn(now *v1alpha1.OmniCluster, found rollout.Selection, decision consent.Decision) bool {
-	status := decision.Rollout()
-
-	// Changes that have begun go on, whatever becomes of the policy and the ticket.
-	if isOverridden(now, status) || decision.HasBegun() {
-		return true
-	}
-
-	policy := found.Policy
-	if policy == nil || found.Left || found.Name != status.Policy {
-		return false // the next run says so
-	}
-
-	ticket := ticketOf(policy.Object, now)
-	if ticket == nil || ticket.Hash != status.Hash || rollout.IsUsed(*ticket, *status) {
-		return false
-	}
-
-	return isOfStage(policy, *ticket, now) && r.judge(now, policy, *status).Reason == ""
-}
-
-// isOverridden reports whether the changes of a decision are overridden in the API, and the decision does not say that this
-// override has been used.
-func isOverridden(now *v1alpha1.OmniCluster, decided *v1alpha1.OmniClusterRollout) bool {
-	if now.Status.Rollout == nil || decided.Override != nil && decided.Override.UsedTime != nil {
-		return false
-	}
-
-	return consent.IsOverridden(now, now.Status.Rollout.Override, decided.Hash)
-}
-
-// isOfStage reports whether a cluster is still in the stage of its ticket.
-func isOfStage(policy *rollout.Policy, ticket v1alpha1.RolloutTicket, cluster *v1alpha1.OmniCluster) bool {
-	number := policy.StageOf(cluster)
-
-	return number >= 0 && policy.Object.Spec.Stages[number].Name == ticket.Stage
 }
 
 // turnWithoutPlan updates the cluster's turn in a run without a plan, for example while Omni does not answer: a turn whose

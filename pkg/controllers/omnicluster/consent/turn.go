@@ -136,14 +136,30 @@ func (d Decision) mayHaveBegun(before v1alpha1.OmniClusterRollout) bool {
 
 // turnMayBegin reports whether a turn in which nothing was made yet may begin.
 func (d Decision) turnMayBegin(status v1alpha1.OmniClusterRollout) bool {
-	gate := d.facts.Gate
-	if IsOverridden(d.facts.Cluster, status.Override, status.Hash) {
-		return true
-	}
+	return IsOverridden(d.facts.Cluster, status.Override, status.Hash) || d.facts.Gate.isTurn(status)
+}
 
-	ticket := gate.Ticket
+// MayBegin reports whether the decision's turn may still begin, with the cluster and the conditions of its policies as the
+// API server has them now. Changes that have begun go on, whatever becomes of the policy and the ticket.
+func (d Decision) MayBegin(now *v1alpha1.OmniCluster, gate Gate) bool {
+	status := *d.Rollout()
 
-	return ticket != nil && ticket.Hash == status.Hash && ticket.Stage == gate.Stage && !rollout.IsUsed(*ticket, status) && gate.Judge(status).Reason == ""
+	return d.HasBegun() || isOverriddenNow(now, status) || gate.Policy == status.Policy && gate.isTurn(status)
+}
+
+// isOverriddenNow reports whether the API has an override for the changes of a decision, and the decision does not say that
+// it was used.
+func isOverriddenNow(now *v1alpha1.OmniCluster, decided v1alpha1.OmniClusterRollout) bool {
+	isUsed := decided.Override != nil && decided.Override.UsedTime != nil
+
+	return !isUsed && now.Status.Rollout != nil && IsOverridden(now, now.Status.Rollout.Override, decided.Hash)
+}
+
+// isTurn reports whether the ticket is for the changes of a status, in the cluster's stage, and nothing else holds them.
+func (g Gate) isTurn(status v1alpha1.OmniClusterRollout) bool {
+	ticket := g.Ticket
+
+	return ticket != nil && ticket.Hash == status.Hash && ticket.Stage == g.Stage && !rollout.IsUsed(*ticket, status) && g.Judge(status).Reason == ""
 }
 
 // failed returns why a turn failed; empty if it did not.
