@@ -50,7 +50,7 @@ type Options struct {
 // registered.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
-	failures := loop.NewFailures()
+	reconciler := loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events})
 	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
 	mapper := watches.NewMapper(mgr.GetClient())
 
@@ -76,6 +76,6 @@ func Add(mgr manager.Manager, options Options) error {
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConfigMap)).
 		WatchesRawSource(options.ClusterChanged.Source(mapper.ClustersOfRemote)).
 		WatchesRawSource(options.HealthChanged.Source(mapper.ClustersOfConnectionUID)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: failures}).
-		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Failures: failures}))
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: reconciler.Failures()}).
+		Complete(reconciler)
 }

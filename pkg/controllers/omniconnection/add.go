@@ -44,7 +44,7 @@ type Options struct {
 // Add adds the controller, and the one of the keys' Secrets, to a manager. The indexes of package index must be registered.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
-	failures := loop.NewFailures()
+	reconciler := loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events})
 
 	if err := r.addSecrets(mgr); err != nil {
 		return err
@@ -57,8 +57,8 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(connectionOfCluster),
 			builder.WithPredicates(onlyComingAndGoing())).
 		WatchesRawSource(options.HealthChanged.Source(r.connectionsOfUID)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: failures}).
-		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events, Failures: failures}))
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: reconciler.Failures()}).
+		Complete(reconciler)
 }
 
 // onlyComingAndGoing accepts the changes that change who uses a connection.

@@ -91,9 +91,6 @@ type Settings struct {
 	Events events.EventRecorder
 	// Timeout bounds the phases of one run together. Default: DefaultTimeout.
 	Timeout time.Duration
-	// Failures, if it is also the controller's rate limiter, keeps events from cutting the pauses after errors short.
-	// May be nil.
-	Failures *Failures
 	// Jitter varies an interval. If it is nil, up to a tenth is subtracted at random.
 	Jitter func(time.Duration) time.Duration
 }

@@ -23,9 +23,9 @@ func TestOvertakenAgainAndAgain(t *testing.T) {
 		return Continue("Fine", ""), nil
 	}})
 
-	failures, now := NewFailures(), time.Unix(1000, 0)
-	failures.now = func() time.Time { return now }
-	r := New(f.kind, Settings{Client: f.client, Events: f.events, Failures: failures})
+	now := time.Unix(1000, 0)
+	r := New(f.kind, Settings{Client: f.client, Events: f.events})
+	r.failures.now = func() time.Time { return now }
 	pause := func() time.Duration {
 		t.Helper()
 

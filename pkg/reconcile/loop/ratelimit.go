@@ -26,11 +26,12 @@ const (
 // RateLimiter returns the rate limiter for retries after errors. Its first pauses are much longer and its last ones
 // much shorter than those of controller-runtime's default (5 ms to 17 minutes): failures here are usually Omni's or the
 // network's, and a cluster should not wait a quarter of an hour after the end of an outage.
-func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] { return rateLimiter{NewFailures()} }
+func RateLimiter() workqueue.TypedRateLimiter[reconcile.Request] { return rateLimiter{newFailures()} }
 
-// Failures records the failures of every object of a kind. As the rate limiter of a controller and a setting of the
-// loop, it also keeps events from ending a pause at once: they shorten it to a tenth, 6 seconds at most. A change of
-// the object itself, or a request by annotation, is handled at once. It is safe for concurrent use.
+// Failures records the failures of every object of a kind. As the rate limiter of the kind's controller, it also keeps
+// events from ending a pause at once: they shorten it to a tenth, 6 seconds at most. Otherwise it holds nothing back but
+// what was overtaken. A change of the object itself, or a request by annotation, is handled at once. It is safe for
+// concurrent use.
 type Failures struct {
 	now func() time.Time
 
@@ -47,8 +48,8 @@ type failure struct {
 	held      time.Time
 }
 
-// NewFailures returns Failures without a record.
-func NewFailures() *Failures {
+// newFailures returns Failures without a record.
+func newFailures() *Failures {
 	return &Failures{now: time.Now, failures: map[reconcile.Request]failure{}}
 }
 

@@ -28,7 +28,7 @@ func TestPauseAfter(t *testing.T) {
 }
 
 func TestPausesGrowAndAreSpread(t *testing.T) {
-	failures := NewFailures()
+	failures := newFailures()
 	seen := map[time.Duration]bool{}
 
 	for i := 1; i <= 40; i++ {
@@ -52,7 +52,7 @@ func TestPausesGrowAndAreSpread(t *testing.T) {
 // The queue forgets an object after every run that was held back; that must not
 // end the row of failures. The plain rate limiter does forget.
 func TestOnlySuccessForgets(t *testing.T) {
-	failures := NewFailures()
+	failures := newFailures()
 
 	failures.When(requestFor("a"))
 	failures.Forget(requestFor("a"))
@@ -78,7 +78,7 @@ func TestOnlySuccessForgets(t *testing.T) {
 
 func TestHold(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	failures := NewFailures()
+	failures := newFailures()
 	failures.now = func() time.Time { return now }
 
 	if got := failures.hold(requestFor("a"), "1"); got != 0 {
@@ -120,9 +120,9 @@ func TestStormOnAFailingObject(t *testing.T) {
 	}})
 
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	failures := NewFailures()
+	r := New(f.kind, Settings{Client: f.client, Events: f.events})
+	failures := r.Failures()
 	failures.now = func() time.Time { return now }
-	r := New(f.kind, Settings{Client: f.client, Events: f.events, Failures: failures})
 
 	wake := func() {
 		if _, err := r.Reconcile(t.Context(), requestFor("main")); err != nil {

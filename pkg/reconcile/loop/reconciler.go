@@ -31,6 +31,7 @@ var errNothingPersisted = errors.New("a phase asked to store a status that did n
 type Reconciler[O Object, S any] struct {
 	kind     Kind[O, S]
 	settings Settings
+	failures *Failures
 	written  *written
 }
 
@@ -44,13 +45,11 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 		settings.Jitter = func(interval time.Duration) time.Duration { return interval - rand.N(interval/10+1) }
 	}
 
-	// Failures that no controller uses never hold anything back.
-	if settings.Failures == nil {
-		settings.Failures = NewFailures()
-	}
-
-	return &Reconciler[O, S]{kind: kind, settings: settings, written: newWritten()}
+	return &Reconciler[O, S]{kind: kind, settings: settings, failures: newFailures(), written: newWritten()}
 }
+
+// Failures returns the rate limiter of a controller that does not let events cut the pauses after errors short.
+func (r *Reconciler[O, S]) Failures() *Failures { return r.failures }
 
 // Reconcile implements reconcile.Reconciler. It returns an error only if the run has to be tried again with growing
 // pauses.
@@ -59,7 +58,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 
 	err := r.settings.Client.Get(ctx, request.NamespacedName, object)
 	if apierrors.IsNotFound(err) {
-		r.settings.Failures.succeeded(request)
+		r.failures.succeeded(request)
 		r.written.forget(request)
 
 		if r.kind.Gone != nil {
@@ -74,7 +73,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	}
 
 	what := contentOf(object)
-	if pause := r.settings.Failures.hold(request, what); pause > 0 {
+	if pause := r.failures.hold(request, what); pause > 0 {
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 
@@ -83,18 +82,18 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 		return reconcile.Result{RequeueAfter: pause}, nil
 	}
 
-	quiet := r.settings.Failures.conflicts(request) < quietConflicts
+	quiet := r.failures.conflicts(request) < quietConflicts
 	result, known, err := r.reconcile(ctx, object, quiet)
 
 	switch {
 	case quiet && isConflict(err):
-		r.settings.Failures.conflicted(request)
+		r.failures.conflicted(request)
 
 		return reconcile.Result{RequeueAfter: conflictPause}, nil
 	case err != nil:
-		r.settings.Failures.failed(request, what)
+		r.failures.failed(request, what)
 	case known:
-		r.settings.Failures.succeeded(request)
+		r.failures.succeeded(request)
 	}
 
 	return result, err
@@ -195,7 +194,7 @@ func (r *Reconciler[O, S]) finish(ctx context.Context, before, object O, run run
 	if run.last.IsOvertaken() {
 		request := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(object)}
 
-		return reconcile.Result{RequeueAfter: r.settings.Failures.overtaken(request, contentOf(object))}, false, nil
+		return reconcile.Result{RequeueAfter: r.failures.overtaken(request, contentOf(object))}, false, nil
 	}
 
 	return reconcile.Result{RequeueAfter: r.pause(object, run.last)}, true, nil
