@@ -25,30 +25,21 @@ var archiveMemory = newMemoryBudget(totalArchiveBytes, tenantArchiveBytes, small
 // withArchive does something with a packed chart, when there is room for it. If there is none, the chart is dropped and
 // had again, usually from a cache, so that nothing is kept by what only waits.
 func (c *Client) withArchive(ctx context.Context, packed Chart, use func(archive []byte) error) error {
-	archive, err := archiveOf(ctx, packed)
-	if err != nil {
-		return err
-	}
+	room := archiveMemory.roomFor(c.target.Tenant)
+	defer room.giveBack()
 
-	size := int64(len(archive))
-
-	release, ok := archiveMemory.try(c.target.Tenant, size)
-	if !ok {
-		archive = nil //nolint:ineffassign,wastedassign // it must not be kept meanwhile
-
-		if release, err = archiveMemory.enter(ctx, c.target.Tenant, size); err != nil {
-			return fmt.Errorf("chart %s: %w", packed, err)
-		}
-
-		if archive, err = archiveOf(ctx, packed); err != nil {
-			release()
-
+	return room.inRoom(ctx, func() error {
+		archive, err := archiveOf(ctx, packed)
+		if err != nil {
 			return err
 		}
-	}
-	defer release()
 
-	return use(archive)
+		if err := room.take(int64(len(archive))); err != nil {
+			return err
+		}
+
+		return use(archive)
+	}, nil)
 }
 
 // archiveOf has a packed chart. Who made the request knows what to say if it cannot be had.

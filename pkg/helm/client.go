@@ -97,14 +97,11 @@ type attempt struct {
 	storage *resumable
 	last    *lastError
 	values  *redactor
+	charts  *room        // what it has of the room for charts
 	records *recordRoom  // may be nil
 	older   records.Size // of what is kept of older revisions; see keepOlder
 	guard   *kubeclient.Guard
 	begin   func() error // see Request.Begin
-
-	// room is what the action has of the room for charts, in bytes, and release gives it back.
-	room    int64
-	release func()
 }
 
 // mayChange is asked before the action changes the first thing. The error is that of an action that is not to begin any more.
@@ -114,12 +111,6 @@ func (s *attempt) mayChange() error {
 	}
 
 	return s.begin()
-}
-
-// releaseMemory gives back what the action has of the room for charts.
-func (s *attempt) releaseMemory() {
-	s.release()
-	s.room, s.release = 0, func() {}
 }
 
 // open makes Helm's configuration for one action. All its requests end with ctx. Records that are read take room, unless
@@ -156,7 +147,8 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 	config.Releases.Driver = storage
 
 	return &attempt{
-		config: config, storage: storage, last: last, values: redactor, records: room, guard: guard, release: func() {},
+		config: config, storage: storage, last: last, values: redactor, guard: guard,
+		charts: chartMemory.roomFor(c.target.Tenant), records: room,
 	}, nil
 }
 
@@ -208,7 +200,7 @@ func (c *Client) record(ctx context.Context, revision int, room *recordRoom) (*r
 		return nil, ErrRevisionGone
 	}
 
-	var full *recordsFullError
+	var full *fullError
 	if errors.As(err, &full) {
 		return nil, full
 	}

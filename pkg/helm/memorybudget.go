@@ -28,7 +28,7 @@ const (
 // a usual size does not wait for the end of a very large one.
 //
 //nolint:gochecknoglobals // see above
-var chartMemory = newMemoryBudget(totalBytes, tenantBytes, smallBytes, "other large charts are done")
+var chartMemory = newMemoryBudget(totalBytes, tenantBytes, smallBytes, "other large charts are done").forWhole() // it prints more each time
 
 // costOf is about what a text takes whose size is this, in bytes.
 func costOf(size foreign.Size, copies int64) int64 {
@@ -38,44 +38,57 @@ func costOf(size foreign.Size, copies int64) int64 {
 // memoryBudget bounds what is held at the same time, in all and for one tenant. It is safe for concurrent use.
 type memoryBudget struct {
 	bytes *limiter.Limiter[string]
+	share int64  // what one tenant may have
 	small int64  // what takes no more is not counted
 	until string // what who waits waits for
+	whole bool   // who is refused again waits for the whole share
 }
 
 func newMemoryBudget(total, share, small int64, until string) memoryBudget {
-	return memoryBudget{bytes: limiter.New(limiter.Limits[string]{PerKey: share, Total: total}), small: small, until: until}
+	return memoryBudget{bytes: limiter.New(limiter.Limits[string]{PerKey: share, Total: total}), share: share, small: small, until: until}
+}
+
+// forWhole is a budget for what needs more each time: who is refused again waits for the whole share.
+func (b memoryBudget) forWhole() memoryBudget {
+	b.whole = true
+
+	return b
+}
+
+// next returns for how much to wait: for what was refused, and after a wait for twice as much as in that at least, up to
+// the share. A refusal names only what was known until then, and the waits have to end.
+func (b memoryBudget) next(waited, refused int64) int64 {
+	if b.whole && waited > 0 {
+		return b.share
+	}
+
+	return min(max(refused, 2*waited), b.share)
 }
 
 // enter waits until there is room. What is returned gives it back, once, however often it is called. The error is that of
 // ctx.
-func (r memoryBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
-	release, err = r.bytes.Acquire(ctx, tenant, r.counted(cost))
+func (b memoryBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
+	release, err = b.bytes.Acquire(ctx, tenant, b.counted(cost))
 	if err != nil {
-		return nil, &noRoomError{r.until, err}
+		return nil, &noRoomError{b.until, err}
 	}
 
 	return release, nil
 }
 
 // try enters if there is room now.
-func (r memoryBudget) try(tenant string, cost int64) (release func(), ok bool) {
-	return r.bytes.TryAcquire(tenant, r.counted(cost), limiter.Waiter{})
+func (b memoryBudget) try(tenant string, cost int64) (release func(), ok bool) {
+	return b.bytes.TryAcquire(tenant, b.counted(cost), limiter.Waiter{})
 }
 
 // counted is what counts of what a chart takes.
-func (r memoryBudget) counted(cost int64) int64 {
-	if cost <= r.small {
+func (b memoryBudget) counted(cost int64) int64 {
+	if cost <= b.small {
 		return 0
 	}
 
 	return cost
 }
-
-// fullError is an answer of a worker for which there is no room now.
-type fullError struct{ cost int64 }
-
-// Error implements error. Nobody sees it: what it says is waited for.
-func (e *fullError) Error() string { return "there is no room for the chart now" }
 
 // noRoomError is an action that had no room until its time was over. It says nothing about the action, which was not tried.
 type noRoomError struct {

@@ -33,7 +33,7 @@ func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Char
 	if err != nil {
 		return err
 	}
-	defer s.releaseMemory()
+	defer s.charts.giveBack()
 
 	prerendered, err := c.prepare(ctx, ctx, s, Request{Chart: packed{chart}}, render.Release{Revision: 1}, false)
 	if err != nil {

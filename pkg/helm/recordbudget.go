@@ -2,7 +2,6 @@ package helm
 
 import (
 	"context"
-	"errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 )
@@ -37,19 +36,16 @@ var recordMemory = newMemoryBudget(totalRecordBytes, tenantRecordBytes, smallByt
 // recordRoom is what one action or comparison has of the room for records; nil has as much as it wants. It is not safe
 // for concurrent use.
 type recordRoom struct {
-	tenant string
+	*room
 
-	costs   map[string]int64 // of what it holds, by the names of the records
-	has     int64
-	release func()
+	costs map[string]int64 // of what it holds, by the names of the records
 }
 
 func newRecordRoom(tenant string) *recordRoom {
-	return &recordRoom{tenant: tenant, costs: map[string]int64{}, release: func() {}}
+	return &recordRoom{room: recordMemory.roomFor(tenant), costs: map[string]int64{}}
 }
 
-// admit takes room for a record. If there is none now, what was read before has to be dropped, too, and the error says how
-// much room to wait for: two that keep what they have and wait for more would wait for each other.
+// admit takes room for a record. If there is none now, what was read before has to be dropped, too.
 func (r *recordRoom) admit(name string, size records.Size) error {
 	if r == nil {
 		return nil
@@ -62,20 +58,7 @@ func (r *recordRoom) admit(name string, size records.Size) error {
 		needed += cost
 	}
 
-	if needed = min(needed, tenantRecordBytes); needed <= r.has {
-		return nil
-	}
-
-	r.giveBack()
-
-	release, ok := recordMemory.try(r.tenant, needed)
-	if !ok {
-		return &recordsFullError{needed}
-	}
-
-	r.has, r.release = needed, release
-
-	return nil
+	return r.take(needed)
 }
 
 // forget is told of a record that is not held any more. Its room serves the next one.
@@ -85,54 +68,11 @@ func (r *recordRoom) forget(name string) {
 	}
 }
 
-// giveBack gives the room back.
-func (r *recordRoom) giveBack() {
-	r.release()
-	r.has, r.release = 0, func() {}
-}
-
-// await waits for so much room, with nothing read.
-func (r *recordRoom) await(ctx context.Context, needed int64) error {
-	release, err := recordMemory.enter(ctx, r.tenant, needed)
-	if err != nil {
-		return err
-	}
-
-	clear(r.costs)
-	r.has, r.release = needed, release
-
-	return nil
-}
-
-// recordsFullError is a record for which there is no room now.
-type recordsFullError struct{ cost int64 }
-
-// Error implements error. Nobody sees it: what it says is waited for.
-func (e *recordsFullError) Error() string {
-	return "there is no room for the record of the release now"
-}
-
-// inRoom does something that reads records, and does it again from the start when there is room for what it has to read.
-// Drop drops what was read, before it waits. Each wait is for twice the room of the one before at least, up to what one
-// namespace may have: a refusal names only what was read until then, and the waits have to end.
+// inRoom does something that reads records, when there is room for what it has to read. Drop drops what was read.
 func (r *recordRoom) inRoom(ctx context.Context, do, drop func() error) error {
-	needed := int64(0)
+	return r.room.inRoom(ctx, do, func() error {
+		clear(r.costs)
 
-	for {
-		err := do()
-
-		var full *recordsFullError
-		if !errors.As(err, &full) {
-			return err
-		}
-
-		if err := drop(); err != nil {
-			return err
-		}
-
-		needed = min(max(full.cost, 2*needed), tenantRecordBytes)
-		if err := r.await(ctx, needed); err != nil {
-			return err
-		}
-	}
+		return drop()
+	})
 }

@@ -140,11 +140,11 @@ func TestAgainRefusedWaitsForTwiceAsMuch(t *testing.T) {
 
 	err := room.inRoom(t.Context(), func() error {
 		if calls++; calls == 1 {
-			return &recordsFullError{10 * mib}
+			return &fullError{room.room, 10 * mib}
 		}
 
 		if calls == 2 {
-			return &recordsFullError{15 * mib}
+			return &fullError{room.room, 15 * mib}
 		}
 
 		return nil

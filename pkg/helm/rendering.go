@@ -117,24 +117,18 @@ type renderedChart struct {
 // that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
 // room is the action's, until it ends or asks again.
 func (c *Client) admitted(ctx context.Context, s *attempt, request Request, job render.Job) (*renderedChart, error) {
-	s.releaseMemory()
+	s.charts.giveBack()
 
-	one, err := c.render(ctx, s, request, job)
+	var one *renderedChart
 
-	var full *fullError
-	for attempt := 0; errors.As(err, &full); attempt++ {
-		cost := full.cost
-		if attempt > 0 { // it prints more each time
-			cost = tenantBytes
-		}
-
-		release, waited := chartMemory.enter(ctx, c.target.Tenant, cost)
-		if waited != nil {
-			return nil, fmt.Errorf("chart %s: %w", request.Chart, waited)
-		}
-
-		s.room, s.release = cost, release
+	err := s.charts.inRoom(ctx, func() (err error) {
 		one, err = c.render(ctx, s, request, job)
+
+		return err
+	}, nil)
+
+	if errors.As(err, new(*noRoomError)) {
+		return nil, fmt.Errorf("chart %s: %w", request.Chart, err)
 	}
 
 	return one, err
@@ -154,21 +148,7 @@ func (c *Client) reserveMemory(ctx context.Context, s *attempt, one *renderedCha
 		cost += costOf(size, manifestCopies)
 	}
 
-	if cost = min(cost, tenantBytes); cost <= s.room {
-		return nil
-	}
-
-	// What it has now is not enough, and does not count while it waits for more.
-	s.releaseMemory()
-
-	release, ok := chartMemory.try(c.target.Tenant, cost)
-	if !ok {
-		return &fullError{cost}
-	}
-
-	s.room, s.release = cost, release
-
-	return nil
+	return s.charts.take(cost)
 }
 
 // render asks a worker, for the cluster as it is now.

@@ -120,11 +120,11 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	}
 
 	err = runBounded(hard, func() error {
-		defer s.releaseMemory()
+		defer func() { s.charts.giveBack() }()
 		defer room.giveBack()
 
 		return room.inRoom(soft, func() error { return c.act(hard, soft, s, request) }, func() error {
-			s.releaseMemory()
+			s.charts.giveBack()
 
 			// What it has read must not be kept while it waits.
 			fresh, err := prepare()
