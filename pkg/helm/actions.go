@@ -14,7 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
-func (c *Client) install(hard, soft context.Context, s *attempt, request Request) error {
+func (c *Client) install(s *attempt) error {
 	// Helm begins anew over a record that it cannot read.
 	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
@@ -25,83 +25,83 @@ func (c *Client) install(hard, soft context.Context, s *attempt, request Request
 		return err
 	}
 
-	c.sweep(s, request, attempted, "")
+	c.sweep(s, attempted, "")
 
 	// With its namespace alone an action has not begun: that stays in any case, and what comes next may wait for long.
-	if request.Settings.CreateNamespace {
-		if err := soft.Err(); err != nil {
+	if s.request.Settings.CreateNamespace {
+		if err := s.soft.Err(); err != nil {
 			return err
 		}
 
-		if err := c.createNamespace(hard, request); err != nil {
+		if err := c.createNamespace(s); err != nil {
 			return err
 		}
 	}
 
 	// Helm gives every install the number 1, whatever is recorded.
-	prerendered, err := c.prepare(hard, soft, s, request, render.Release{Revision: 1}, !request.Settings.SkipCRDs)
+	prerendered, err := c.prepare(s, render.Release{Revision: 1}, !s.request.Settings.SkipCRDs)
 	if err != nil {
 		return err
 	}
 
 	install := action.NewInstall(s.config)
 	install.ReleaseName, install.Namespace = c.target.Name, c.target.Namespace
-	install.Labels = request.labels(s.storage.original)
+	install.Labels = s.request.labels(s.storage.original)
 	install.Replace = true // over attempts that failed
 	install.ForceConflicts = true
-	install.Timeout, install.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
-	install.WaitStrategy, install.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
-	install.DisableHooks = request.Settings.DisableHooks
-	install.TakeOwnership = request.Settings.TakeOwnership
+	install.Timeout, install.WaitForJobs = s.request.Settings.Timeout, s.request.Settings.WaitForJobs
+	install.WaitStrategy, install.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
+	install.DisableHooks = s.request.Settings.DisableHooks
+	install.TakeOwnership = s.request.Settings.TakeOwnership
 
 	if err := s.mayChange(); err != nil {
 		return err
 	}
 
-	ctx, cancel := rendering(soft, s)
+	ctx, cancel := rendering(s)
 	defer cancel()
 
-	_, err = install.RunWithContext(ctx, prerendered, request.Values.Tree())
+	_, err = install.RunWithContext(ctx, prerendered, s.request.Values.Tree())
 
 	return err
 }
 
-func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request) error {
+func (c *Client) upgrade(s *attempt) error {
 	last, replaced, err := c.before(s)
 	if err != nil {
 		return err
 	}
 
-	if err := c.spare(s, request, replaced); err != nil {
+	if err := c.spare(s, replaced); err != nil {
 		return err
 	}
 
-	crds, err := needsCRDs(s, request)
+	crds, err := needsCRDs(s)
 	if err != nil {
 		return err
 	}
 
 	// What is made again keeps its number; see resumable.
-	number := cmp.Or(request.Decision.Resume, last.Version+1)
+	number := cmp.Or(s.request.Decision.Resume, last.Version+1)
 
-	prerendered, err := c.prepare(hard, soft, s, request, render.Release{Revision: number, Upgrade: true}, crds)
+	prerendered, err := c.prepare(s, render.Release{Revision: number, Upgrade: true}, crds)
 	if err != nil {
 		return err
 	}
 
-	s.goWithout(request) // the CRDs are there
+	s.goWithout() // the CRDs are there
 
 	upgrade := action.NewUpgrade(s.config)
 	upgrade.Namespace = c.target.Namespace
-	upgrade.Labels = request.labels(s.storage.original)
+	upgrade.Labels = s.request.labels(s.storage.original)
 	// Helm carries labels over from the last revision; "null" takes them off.
 	upgrade.Labels[labelTested], upgrade.Labels[labelInterrupted] = "null", "null"
 	upgrade.ResetValues = true // or empty values would mean those of the last revision
-	upgrade.MaxHistory = request.Settings.MaxHistory
-	upgrade.Timeout, upgrade.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
-	upgrade.WaitStrategy, upgrade.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
-	upgrade.DisableHooks = request.Settings.DisableHooks
-	upgrade.TakeOwnership = request.Settings.TakeOwnership
+	upgrade.MaxHistory = s.request.Settings.MaxHistory
+	upgrade.Timeout, upgrade.WaitForJobs = s.request.Settings.Timeout, s.request.Settings.WaitForJobs
+	upgrade.WaitStrategy, upgrade.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
+	upgrade.DisableHooks = s.request.Settings.DisableHooks
+	upgrade.TakeOwnership = s.request.Settings.TakeOwnership
 	// Releases of Helm 3 were not applied by the server, and go on as they began.
 	upgrade.ForceConflicts = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
 
@@ -109,20 +109,20 @@ func (c *Client) upgrade(hard, soft context.Context, s *attempt, request Request
 		return err
 	}
 
-	ctx, cancel := rendering(soft, s)
+	ctx, cancel := rendering(s)
 	defer cancel()
 
-	_, err = upgrade.RunWithContext(ctx, c.target.Name, prerendered, request.Values.Tree())
+	_, err = upgrade.RunWithContext(ctx, c.target.Name, prerendered, s.request.Values.Tree())
 
 	return err
 }
 
 // needsCRDs reports whether CRDs are installed before an upgrade: over attempts of
 // which none was ever in effect, it stands for the install.
-func needsCRDs(s *attempt, request Request) (bool, error) {
+func needsCRDs(s *attempt) (bool, error) {
 	observed, err := s.storage.list()
 
-	return err == nil && !request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
+	return err == nil && !s.request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
 }
 
 // before is the newest revision, and the one that is replaced. The values of both are kept out of messages: a server that
@@ -155,8 +155,8 @@ func (c *Client) replaced(s *attempt, last *releasev1.Release) (*releasev1.Relea
 	return asRelease(deployed)
 }
 
-func (c *Client) rollBack(soft context.Context, s *attempt, request Request) error {
-	target, err := s.config.Releases.Get(c.target.Name, request.Decision.Revision)
+func (c *Client) rollBack(s *attempt) error {
+	target, err := s.config.Releases.Get(c.target.Name, s.request.Decision.Revision)
 	if err != nil {
 		return err
 	}
@@ -168,28 +168,28 @@ func (c *Client) rollBack(soft context.Context, s *attempt, request Request) err
 
 	s.values.add(record.Config)
 	s.storage.rollback, s.guard.Needed = true, record.Manifest
-	s.goWithout(request)
+	s.goWithout()
 
 	last, _, err := c.before(s)
 	if err != nil {
 		return err
 	}
 
-	if err := c.spare(s, request, last); err != nil {
+	if err := c.spare(s, last); err != nil {
 		return err
 	}
 
-	if err := c.spareOthers(s, request, record, last); err != nil {
+	if err := c.spareOthers(s, record, last); err != nil {
 		return err
 	}
 
 	rollback := action.NewRollback(s.config)
-	rollback.Version = request.Decision.Revision
-	rollback.MaxHistory = request.Settings.MaxHistory
+	rollback.Version = s.request.Decision.Revision
+	rollback.MaxHistory = s.request.Settings.MaxHistory
 	rollback.ForceConflicts = record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
-	rollback.Timeout, rollback.WaitForJobs = request.Settings.Timeout, request.Settings.WaitForJobs
-	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(soft)}
-	rollback.DisableHooks = request.Settings.DisableHooks
+	rollback.Timeout, rollback.WaitForJobs = s.request.Settings.Timeout, s.request.Settings.WaitForJobs
+	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
+	rollback.DisableHooks = s.request.Settings.DisableHooks
 
 	if err := s.mayChange(); err != nil {
 		return err
@@ -218,15 +218,15 @@ func (c *Client) newest(s *attempt) (*releasev1.Release, error) {
 
 // test runs the chart's tests and notes the result on the revision. A test that
 // fails is an error.
-func (c *Client) test(soft context.Context, s *attempt, request Request) error {
+func (c *Client) test(s *attempt) error {
 	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}
 
 	tests := action.NewReleaseTesting(s.config)
 	tests.Namespace = c.target.Namespace
-	tests.Timeout = request.Settings.Timeout
-	tests.WaitOptions = []kube.WaitOption{kube.WithWaitContext(soft)}
+	tests.Timeout = s.request.Settings.Timeout
+	tests.WaitOptions = []kube.WaitOption{kube.WithWaitContext(s.soft)}
 
 	if err := s.mayChange(); err != nil {
 		return err
@@ -243,14 +243,14 @@ func (c *Client) test(soft context.Context, s *attempt, request Request) error {
 
 	if err != nil {
 		// A stop says nothing about the tests, nor does a cluster that cannot be reached.
-		if errors.Is(soft.Err(), context.Canceled) || reasonOf(err) == ReasonUnreachable {
+		if errors.Is(s.soft.Err(), context.Canceled) || reasonOf(err) == ReasonUnreachable {
 			return err
 		}
 
 		result = TestsFailed
 	}
 
-	noted := c.change(s, request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
+	noted := c.change(s, s.request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
 
 	return errors.Join(err, noted)
 }

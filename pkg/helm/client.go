@@ -91,7 +91,7 @@ func (c *Client) metadata(ctx context.Context) (metadata.Interface, error) {
 	return client, nil
 }
 
-// attempt is what one action uses.
+// attempt is what one action uses. What only reads has no request.
 type attempt struct {
 	config  *action.Configuration
 	storage *resumable
@@ -101,16 +101,19 @@ type attempt struct {
 	records *recordRoom  // may be nil
 	older   records.Size // of what is kept of older revisions; see keepOlder
 	guard   *kubeclient.Guard
-	begin   func() error // see Request.Begin
+
+	request Request
+	// Waiting ends with soft, everything else with hard; see Run.
+	hard, soft context.Context //nolint:containedctx // they are the action's
 }
 
 // mayChange is asked before the action changes the first thing. The error is that of an action that is not to begin any more.
 func (s *attempt) mayChange() error {
-	if s.begin == nil {
+	if s.request.Begin == nil {
 		return nil
 	}
 
-	return s.begin()
+	return s.request.Begin()
 }
 
 // open makes Helm's configuration for one action. All its requests end with ctx. Records that are read take room, unless

@@ -2,7 +2,6 @@ package helm
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -24,7 +23,7 @@ import (
 // uninstalls what the newest names, and attempts that failed removed nothing, or
 // not all, of what was there before them. Helm itself spares objects that do not
 // bear the marks of the release. Of the older ones nothing else is kept.
-func (c *Client) coverAll(ctx context.Context, s *attempt, newest *releasev1.Release) error {
+func (c *Client) coverAll(s *attempt, newest *releasev1.Release) error {
 	numbers, err := s.storage.visible()
 	if err != nil {
 		return err
@@ -51,7 +50,7 @@ func (c *Client) coverAll(ctx context.Context, s *attempt, newest *releasev1.Rel
 			return fmt.Errorf("read the manifest of revision %d: %w", number, err)
 		}
 
-		if err := s.admitJoined(ctx, newest.Manifest); err != nil {
+		if err := s.admitJoined(newest.Manifest); err != nil {
 			return err
 		}
 
@@ -70,8 +69,8 @@ func (c *Client) coverAll(ctx context.Context, s *attempt, newest *releasev1.Rel
 }
 
 // admitJoined takes room for a manifest that was joined from several, each of which is within its bounds.
-func (s *attempt) admitJoined(ctx context.Context, joined string) error {
-	size, _, err := manifest.Check(ctx, map[string]string{"": joined})
+func (s *attempt) admitJoined(joined string) error {
+	size, _, err := manifest.Check(s.soft, map[string]string{"": joined})
 
 	var limit *foreign.LimitError
 	if errors.As(err, &limit) {

@@ -63,7 +63,7 @@ func TestCoveredRevisionsAreBounded(t *testing.T) {
 		}
 
 		store, wrapped, _ := newStorage(t, 0, records...)
-		s := &attempt{config: &action.Configuration{Releases: store}, storage: wrapped, values: &redactor{}}
+		s := &attempt{config: &action.Configuration{Releases: store}, storage: wrapped, values: &redactor{}, soft: t.Context()}
 		c := New(Target{Name: "demo", Namespace: "apps"}, logr.Discard(), 0)
 
 		newest, err := c.newest(s)
@@ -72,7 +72,7 @@ func TestCoveredRevisionsAreBounded(t *testing.T) {
 		}
 
 		var failure *Error
-		if err := c.coverAll(t.Context(), s, newest); err != nil && !errors.As(classify("uninstall", err, nil), &failure) || (err != nil) != (test.want != "") ||
+		if err := c.coverAll(s, newest); err != nil && !errors.As(classify("uninstall", err, nil), &failure) || (err != nil) != (test.want != "") ||
 			failure != nil && failure.Reason != test.want {
 			t.Errorf("%d values: %v", test.values, err)
 		}

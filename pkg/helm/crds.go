@@ -24,12 +24,12 @@ const crdWait = time.Minute
 // installCRDs makes what the cluster does not have of a chart's crds folder, before an install, and waits until it is in
 // use. Helm 4 would apply all of it, over objects that may be newer and belong to somebody else, and of whatever kind they
 // are; Helm 3 left what exists alone, and so do we.
-func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []render.CRD) error {
-	if _, name, err := manifest.Check(soft, crdTexts(files)); err != nil {
+func (c *Client) installCRDs(s *attempt, files []render.CRD) error {
+	if _, name, err := manifest.Check(s.soft, crdTexts(files)); err != nil {
 		return outOfBounds("the CRDs in "+name, err)
 	}
 
-	client, err := c.metadata(hard)
+	client, err := c.metadata(s.hard)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []ren
 		}
 
 		for _, info := range objects {
-			there, err := exists(hard, client, info)
+			there, err := exists(s.hard, client, info)
 			if err != nil {
 				return fmt.Errorf("look for %s of %s (set skipCRDs if somebody else brings it): %w", drift.Identify(info), file.Name, err)
 			}
@@ -70,7 +70,7 @@ func (c *Client) installCRDs(hard, soft context.Context, s *attempt, files []ren
 		return nil
 	}
 
-	return awaitCRDs(soft, s, made)
+	return awaitCRDs(s, made)
 }
 
 // exists reports whether the cluster has an object. Of a CRD, metadata is a small part.
@@ -110,13 +110,13 @@ func crdTexts(files []render.CRD) map[string]string {
 
 // awaitCRDs waits until new CRDs are in use, and forgets what was known of the
 // kinds of the cluster.
-func awaitCRDs(ctx context.Context, s *attempt, made kube.ResourceList) error {
+func awaitCRDs(s *attempt, made kube.ResourceList) error {
 	client, ok := s.config.KubeClient.(kube.InterfaceWaitOptions)
 	if !ok {
 		return fmt.Errorf("the client of Helm has the unknown type %T", s.config.KubeClient)
 	}
 
-	waiter, err := client.GetWaiterWithOptions(kube.StatusWatcherStrategy, kube.WithWaitContext(ctx))
+	waiter, err := client.GetWaiterWithOptions(kube.StatusWatcherStrategy, kube.WithWaitContext(s.soft))
 	if err != nil {
 		return fmt.Errorf("wait for the CRDs: %w", err)
 	}

@@ -23,7 +23,7 @@ import (
 
 // sweep makes an action remove what attempts before it named that were never in effect, if neither the manifest that Helm
 // compares with the new one nor the new one itself names it: nobody would know of it once the new revision is in effect.
-func (c *Client) sweep(s *attempt, request Request, attempted map[drift.Object]time.Time, compared string) {
+func (c *Client) sweep(s *attempt, attempted map[drift.Object]time.Time, compared string) {
 	if len(attempted) == 0 {
 		return
 	}
@@ -43,7 +43,7 @@ func (c *Client) sweep(s *attempt, request Request, attempted map[drift.Object]t
 			return !slices.ContainsFunc(stays, func(one drift.Object) bool { return isNamed(info, one) })
 		})
 
-		return c.removable(s, request, due, func(info *resource.Info) time.Time { return began(attempted, info) })
+		return c.removable(s, due, func(info *resource.Info) time.Time { return began(attempted, info) })
 	}
 }
 

@@ -35,7 +35,9 @@ func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Char
 	}
 	defer s.charts.giveBack()
 
-	prerendered, err := c.prepare(ctx, ctx, s, Request{Chart: packed{chart}}, render.Release{Revision: 1}, false)
+	s.request, s.hard, s.soft = Request{Chart: packed{chart}}, ctx, ctx
+
+	prerendered, err := c.prepare(s, render.Release{Revision: 1}, false)
 	if err != nil {
 		return err
 	}

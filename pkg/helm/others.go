@@ -13,7 +13,7 @@ import (
 // spareOthers makes a rollback leave objects that others have by now: Helm's asks nobody, and writes over what another
 // release or a user has made since a failed revision dropped it. A rollback is there to repair, so it goes on without
 // them, and the revision that it makes does not name them.
-func (c *Client) spareOthers(s *attempt, request Request, target, failed *releasev1.Release) error {
+func (c *Client) spareOthers(s *attempt, target, failed *releasev1.Release) error {
 	targets, err := build(s, target.Manifest)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (c *Client) spareOthers(s *attempt, request Request, target, failed *releas
 	}
 
 	s.storage.reduced, s.guard.Needed = &reduced, reduced
-	tellKept(s, request, "not written by the rollback, and not part of the release any more, because others have them by now: ", others)
+	tellKept(s, "not written by the rollback, and not part of the release any more, because others have them by now: ", others)
 
 	return nil
 }

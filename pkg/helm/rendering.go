@@ -1,7 +1,6 @@
 package helm
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -31,8 +30,8 @@ const noValue = "<no value>"
 // templates have the same names and print the worker's text. Nothing is rendered
 // twice, and nothing of the chart itself is executed or parsed unbounded here. The
 // release needs a number only.
-func (c *Client) prepare(hard, soft context.Context, s *attempt, request Request, release render.Release, crds bool) (*chart.Chart, error) {
-	encoded, err := request.Values.Encode()
+func (c *Client) prepare(s *attempt, release render.Release, crds bool) (*chart.Chart, error) {
+	encoded, err := s.request.Values.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +39,14 @@ func (c *Client) prepare(hard, soft context.Context, s *attempt, request Request
 	release.Name, release.Namespace = c.target.Name, c.target.Namespace
 	job := render.Job{Values: encoded, Release: release, CRDsFirst: crds}
 
-	one, err := c.admitted(soft, s, request, job)
+	one, err := c.admitted(s, job)
 	if err == nil && !one.answer.Rendered {
-		if err := c.installCRDs(hard, soft, s, one.answer.CRDs); err != nil {
+		if err := c.installCRDs(s, one.answer.CRDs); err != nil {
 			return nil, err
 		}
 
 		job.CRDsFirst = false
-		one, err = c.admitted(soft, s, request, job)
+		one, err = c.admitted(s, job)
 	}
 
 	if err != nil {
@@ -60,7 +59,7 @@ func (c *Client) prepare(hard, soft context.Context, s *attempt, request Request
 		c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", brief(answer.Unchecked))
 	}
 
-	if err := c.checkManifests(soft, request, files, one.found); err != nil {
+	if err := c.checkManifests(s.soft, s.request, files, one.found); err != nil {
 		return nil, err
 	}
 
@@ -116,31 +115,31 @@ type renderedChart struct {
 // admitted has the chart rendered and makes room for what it became. If there is none, what was rendered is dropped, so
 // that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
 // room is the action's, until it ends or asks again.
-func (c *Client) admitted(ctx context.Context, s *attempt, request Request, job render.Job) (*renderedChart, error) {
+func (c *Client) admitted(s *attempt, job render.Job) (*renderedChart, error) {
 	s.charts.giveBack()
 
 	var one *renderedChart
 
-	err := s.charts.inRoom(ctx, func() (err error) {
-		one, err = c.render(ctx, s, request, job)
+	err := s.charts.inRoom(s.soft, func() (err error) {
+		one, err = c.render(s, job)
 
 		return err
 	}, nil)
 
 	if errors.As(err, new(*noRoomError)) {
-		return nil, fmt.Errorf("chart %s: %w", request.Chart, err)
+		return nil, fmt.Errorf("chart %s: %w", s.request.Chart, err)
 	}
 
 	return one, err
 }
 
 // reserveMemory is asked with what a worker answers, in the worker's place.
-func (c *Client) reserveMemory(ctx context.Context, s *attempt, one *renderedChart) error {
-	one.found = look(ctx, one.files)
+func (c *Client) reserveMemory(s *attempt, one *renderedChart) error {
+	one.found = look(s.soft, one.files)
 	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
 
 	if len(one.answer.CRDs) > 0 {
-		size, _, err := manifest.Check(ctx, crdTexts(one.answer.CRDs))
+		size, _, err := manifest.Check(s.soft, crdTexts(one.answer.CRDs))
 		if err != nil {
 			return nil // it is refused before it is used
 		}
@@ -152,8 +151,8 @@ func (c *Client) reserveMemory(ctx context.Context, s *attempt, one *renderedCha
 }
 
 // render asks a worker, for the cluster as it is now.
-func (c *Client) render(ctx context.Context, s *attempt, request Request, job render.Job) (*renderedChart, error) {
-	if c.target.Charts == nil || request.Chart == nil {
+func (c *Client) render(s *attempt, job render.Job) (*renderedChart, error) {
+	if c.target.Charts == nil || s.request.Chart == nil {
 		return nil, errors.New("there is no chart, or nothing that renders it")
 	}
 
@@ -167,7 +166,7 @@ func (c *Client) render(ctx context.Context, s *attempt, request Request, job re
 		APIVersions: capabilities.APIVersions,
 	}
 
-	lookup, err := kubeclient.NewLookup(ctx, c.target.Config, s.config.RESTClientGetter)
+	lookup, err := kubeclient.NewLookup(s.soft, c.target.Config, s.config.RESTClientGetter)
 	if err != nil {
 		return nil, err
 	}
@@ -176,12 +175,12 @@ func (c *Client) render(ctx context.Context, s *attempt, request Request, job re
 	job.Admit = func(answer *render.Answer, files map[string]string) error {
 		one.answer, one.files = answer, files
 
-		return c.reserveMemory(ctx, s, one)
+		return c.reserveMemory(s, one)
 	}
 
-	err = c.withArchive(ctx, request.Chart, func(archive []byte) error {
-		if _, _, err := c.target.Charts.Render(ctx, c.target.Tenant, job, archive, lookup); err != nil {
-			return explainRendering(request.Chart, err)
+	err = c.withArchive(s.soft, s.request.Chart, func(archive []byte) error {
+		if _, _, err := c.target.Charts.Render(s.soft, c.target.Tenant, job, archive, lookup); err != nil {
+			return explainRendering(s.request.Chart, err)
 		}
 
 		return nil
@@ -190,7 +189,7 @@ func (c *Client) render(ctx context.Context, s *attempt, request Request, job re
 		return nil, err
 	}
 
-	if err := request.Chart.Accept(one.answer.Chart.Metadata); err != nil {
+	if err := s.request.Chart.Accept(one.answer.Chart.Metadata); err != nil {
 		return nil, &unusableError{err}
 	}
 

@@ -112,7 +112,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	defer context.AfterFunc(soft, func() { time.AfterFunc(c.grace, cancelHard) })()
 
 	room := newRecordRoom(c.target.Tenant)
-	prepare := func() (*attempt, error) { return c.attempt(ctx, hard, request, room) }
+	prepare := func() (*attempt, error) { return c.attempt(ctx, hard, soft, request, room) }
 
 	s, err := prepare()
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 		defer func() { s.charts.giveBack() }()
 		defer room.giveBack()
 
-		return room.inRoom(soft, func() error { return c.act(hard, soft, s, request) }, func() error {
+		return room.inRoom(soft, func() error { return c.act(s) }, func() error {
 			s.charts.giveBack()
 
 			// What it has read must not be kept while it waits.
@@ -176,13 +176,13 @@ func explainEnd(ctx, soft context.Context, s *attempt, request Request, err erro
 }
 
 // attempt is what an action uses. It is asked to stop with ctx; its requests end with hard.
-func (c *Client) attempt(ctx, hard context.Context, request Request, room *recordRoom) (*attempt, error) {
+func (c *Client) attempt(ctx, hard, soft context.Context, request Request, room *recordRoom) (*attempt, error) {
 	s, err := c.open(hard, request.Values, room)
 	if err != nil {
 		return nil, err
 	}
 
-	s.begin = request.Begin
+	s.request, s.hard, s.soft = request, hard, soft
 	s.guard.TakeOwnership = request.Settings.TakeOwnership
 	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
 	s.storage.owner, s.storage.hub, s.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
@@ -233,26 +233,26 @@ func runBounded(hard context.Context, act func() error) error {
 	}
 }
 
-func (c *Client) act(hard, soft context.Context, s *attempt, request Request) error {
-	switch request.Decision.Action {
+func (c *Client) act(s *attempt) error {
+	switch s.request.Decision.Action {
 	case ActionInstall:
-		return c.install(hard, soft, s, request)
+		return c.install(s)
 	case ActionUpgrade:
-		return c.upgrade(hard, soft, s, request)
+		return c.upgrade(s)
 	case ActionRollback:
-		return c.rollBack(soft, s, request)
+		return c.rollBack(s)
 	case ActionUninstall:
-		return c.uninstall(soft, s, request)
+		return c.uninstall(s)
 	case ActionTest:
-		return c.test(soft, s, request)
+		return c.test(s)
 	case ActionUnlock:
 		if err := s.mayChange(); err != nil {
 			return err
 		}
 
-		return c.unlock(s, request.Decision.Revision)
+		return c.unlock(s, s.request.Decision.Revision)
 	default:
-		return fmt.Errorf("%q is nothing that can be done", request.Decision.Action)
+		return fmt.Errorf("%q is nothing that can be done", s.request.Decision.Action)
 	}
 }
 
@@ -268,9 +268,9 @@ func waitStrategy(wait bool) kube.WaitStrategy {
 // rendering is the context that Helm gets: it ends with soft until the first
 // record is made. After that Helm would only stop listening to its own work
 // while that goes on, so the waits alone are ended.
-func rendering(soft context.Context, s *attempt) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(soft))
-	stop := context.AfterFunc(soft, cancel)
+func rendering(s *attempt) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(s.soft))
+	stop := context.AfterFunc(s.soft, cancel)
 	s.storage.begun = func() { stop() }
 
 	return ctx, cancel
@@ -295,22 +295,22 @@ func versionLabel(version string) string {
 
 // createNamespace makes the release's namespace if it is missing. Who may not
 // make namespaces may still use one that is there.
-func (c *Client) createNamespace(ctx context.Context, request Request) error {
-	client, err := kubernetes.NewForConfig(kubeclient.Bounded(ctx, c.target.Config))
+func (c *Client) createNamespace(s *attempt) error {
+	client, err := kubernetes.NewForConfig(kubeclient.Bounded(s.hard, c.target.Config))
 	if err != nil {
 		return fmt.Errorf("make a client for the workload cluster: %w", err)
 	}
 
 	namespaces := client.CoreV1().Namespaces()
-	if _, err := namespaces.Get(ctx, c.target.Namespace, metav1.GetOptions{}); err == nil {
+	if _, err := namespaces.Get(s.hard, c.target.Namespace, metav1.GetOptions{}); err == nil {
 		return nil
 	}
 
-	_, err = namespaces.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.target.Namespace}}, metav1.CreateOptions{FieldManager: FieldManager})
+	_, err = namespaces.Create(s.hard, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.target.Namespace}}, metav1.CreateOptions{FieldManager: FieldManager})
 
 	switch {
 	case err == nil:
-		request.note(NoteNamespaceCreated, fmt.Sprintf("created namespace %s in the workload cluster; it stays when the release is uninstalled", c.target.Namespace))
+		s.request.note(NoteNamespaceCreated, fmt.Sprintf("created namespace %s in the workload cluster; it stays when the release is uninstalled", c.target.Namespace))
 	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create namespace %q: %w", c.target.Namespace, err)
 	}

@@ -29,7 +29,7 @@ const (
 // spare makes an upgrade or a rollback leave objects that are not the release's: Helm removes what the replaced revision
 // named and the new one does not, whoever has it by now. Helm's own uninstall looks at the marks. What attempts have left
 // that failed is removed as well.
-func (c *Client) spare(s *attempt, request Request, replaced *releasev1.Release) error {
+func (c *Client) spare(s *attempt, replaced *releasev1.Release) error {
 	observed, err := s.storage.list()
 	if err != nil {
 		return err
@@ -42,7 +42,7 @@ func (c *Client) spare(s *attempt, request Request, replaced *releasev1.Release)
 
 	inEffect := observed.attemptsBegan(replaced.Version).IsZero()
 	s.guard.Choose = func(due kube.ResourceList) (kube.ResourceList, error) {
-		return c.removable(s, request, due, func(info *resource.Info) time.Time {
+		return c.removable(s, due, func(info *resource.Info) time.Time {
 			if inEffect {
 				return time.Time{}
 			}
@@ -51,14 +51,14 @@ func (c *Client) spare(s *attempt, request Request, replaced *releasev1.Release)
 		})
 	}
 
-	c.sweep(s, request, attempted, replaced.Manifest)
+	c.sweep(s, attempted, replaced.Manifest)
 
 	return nil
 }
 
 // removable are those of objects that are in the chart no more which may be removed. It tells of the others. Began is when
 // the attempts began that may have made an object and were never in effect; zero for one of a revision that was.
-func (c *Client) removable(s *attempt, request Request, due kube.ResourceList, began func(*resource.Info) time.Time) (kube.ResourceList, error) {
+func (c *Client) removable(s *attempt, due kube.ResourceList, began func(*resource.Info) time.Time) (kube.ResourceList, error) {
 	sorted := map[fate]kube.ResourceList{}
 
 	for _, info := range due {
@@ -71,8 +71,8 @@ func (c *Client) removable(s *attempt, request Request, due kube.ResourceList, b
 		sorted[found] = append(sorted[found], info)
 	}
 
-	tellKept(s, request, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[fateForeign])
-	tellKept(s, request, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[fateAdopted])
+	tellKept(s, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[fateForeign])
+	tellKept(s, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[fateAdopted])
 
 	return sorted[fateRemoved], nil
 }
@@ -107,7 +107,7 @@ func (c *Client) fateOf(info *resource.Info, began time.Time) (fate, error) {
 
 // goWithout lets an action do without objects of older revisions whose kinds the cluster does not serve any more, and tells of each
 // once. What is to be made is never left out.
-func (s *attempt) goWithout(request Request) {
+func (s *attempt) goWithout() {
 	told := map[drift.Object]bool{}
 
 	s.guard.LeftOut = func(objects []drift.Object) {
@@ -122,19 +122,19 @@ func (s *attempt) goWithout(request Request) {
 		}
 
 		if len(names) > 0 {
-			request.note(NoteObjectsGone, s.values.redact("left out, because the workload cluster does not serve their kinds any more, and has no objects of them: "+
+			s.request.note(NoteObjectsGone, s.values.redact("left out, because the workload cluster does not serve their kinds any more, and has no objects of them: "+
 				strings.Join(names, ", ")))
 		}
 	}
 }
 
-func tellKept(s *attempt, request Request, why string, objects kube.ResourceList) {
+func tellKept(s *attempt, why string, objects kube.ResourceList) {
 	var names []string
 	for _, info := range objects {
 		names = append(names, drift.Identify(info).String())
 	}
 
 	if len(names) > 0 {
-		request.note(NoteObjectsKept, s.values.redact(why+strings.Join(names, ", ")))
+		s.request.note(NoteObjectsKept, s.values.redact(why+strings.Join(names, ", ")))
 	}
 }

@@ -2,7 +2,6 @@ package helm
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 )
 
-func (c *Client) uninstall(soft context.Context, s *attempt, request Request) error {
+func (c *Client) uninstall(s *attempt) error {
 	record, err := c.newest(s)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil
@@ -26,15 +25,15 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 		return err
 	}
 
-	if err := c.coverAll(soft, s, record); err != nil {
+	if err := c.coverAll(s, record); err != nil {
 		return err
 	}
 
-	s.goWithout(request)
+	s.goWithout()
 
 	// Objects that are left need a record that knows them.
 	s.storage.keep = onceFine(func() error {
-		err := cmp.Or(s.guard.Undeleted(), soft.Err())
+		err := cmp.Or(s.guard.Undeleted(), s.soft.Err())
 		if err == nil {
 			err = c.allGone(s, record.Manifest)
 		}
@@ -47,9 +46,9 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 	})
 
 	uninstall := action.NewUninstall(s.config)
-	uninstall.DisableHooks = request.Settings.DisableHooks
-	uninstall.Timeout = request.Settings.Timeout
-	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(soft)}
+	uninstall.DisableHooks = s.request.Settings.DisableHooks
+	uninstall.Timeout = s.request.Settings.Timeout
+	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(s.soft)}
 
 	if err := s.mayChange(); err != nil {
 		return err
@@ -61,7 +60,7 @@ func (c *Client) uninstall(soft context.Context, s *attempt, request Request) er
 	case err == nil:
 		if response != nil && response.Info != "" {
 			// On one line: it names the objects in a list.
-			request.note(NoteObjectsKept, s.values.redact(strings.Join(strings.Fields(response.Info), " ")))
+			s.request.note(NoteObjectsKept, s.values.redact(strings.Join(strings.Fields(response.Info), " ")))
 		}
 
 		return nil
