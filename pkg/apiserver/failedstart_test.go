@@ -12,13 +12,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 )
 
 // TestAFailedStartEndsTheStorage: what watches for a kind goes before the etcd that it watches.
 func TestAFailedStartEndsTheStorage(t *testing.T) {
 	const works = 3
 
-	etcd := startEtcd(t, t.TempDir())
+	etcd := etcdtest.Start(t, t.TempDir())
 
 	config, err := apiserver.NewConfig()
 	if err != nil {

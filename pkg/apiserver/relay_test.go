@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	genericoptions "k8s.io/apiserver/pkg/server/options"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 )
 
 // relay is a proxy between an API server and its etcd that can interrupt the traffic.
@@ -28,7 +30,7 @@ func newRelay(t *testing.T) *relay {
 	t.Helper()
 
 	// Not the test's directory: its path may be too long for a socket.
-	listener, err := net.Listen("unix", filepath.Join(shortDirectory(t), "relay.sock"))
+	listener, err := net.Listen("unix", filepath.Join(etcdtest.ShortDirectory(t), "relay.sock"))
 	if err != nil {
 		t.Fatal(err)
 	}

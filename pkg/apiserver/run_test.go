@@ -23,7 +23,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 )
 
@@ -56,16 +56,7 @@ func runServer(t *testing.T) *running {
 func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *running {
 	t.Helper()
 
-	etcd, err := embeddedetcd.Start(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := etcd.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	etcd := etcdtest.Start(t, t.TempDir())
 
 	config, err := apiserver.NewConfig()
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"testing"
 	"time"
 
@@ -16,23 +15,11 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 )
 
 // withoutStorage is far less than any request takes that waits for a missing storage.
 const withoutStorage = time.Second
-
-func shortDirectory(t *testing.T) string {
-	t.Helper()
-
-	dir, err := os.MkdirTemp("", "r")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() { os.RemoveAll(dir) })
-
-	return dir
-}
 
 // startsToLoseStorage are the ways to start a server, each with how it loses its etcd.
 func startsToLoseStorage() map[string]func(*testing.T) (*server, func()) {
@@ -55,7 +42,7 @@ func startsToLoseStorage() map[string]func(*testing.T) (*server, func()) {
 func startToStopEtcd(t *testing.T) (*server, func()) {
 	t.Helper()
 
-	etcd := startEtcd(t, t.TempDir())
+	etcd := etcdtest.Start(t, t.TempDir())
 	s := replica(t, etcd.Endpoint(), nil, func(config *apiserver.Config) {
 		apiserver.StoreIn(&config.Generic.Config, etcd.Storage)
 	})

@@ -1,10 +1,7 @@
 package apiserver_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -16,14 +13,12 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/test/golden"
 )
-
-// update rewrites the golden files in testdata/stored. A changed file means that a stored object reads differently.
-var update = flag.Bool("update", false, "rewrite the golden files in testdata/stored")
 
 // TestStoredBytes compares the bytes that etcd receives for an object of every kind with committed files: for an
 // object with every field set, and for a request that leaves fields to their defaults and has empty lists and a
-// free-form block.
+// free-form block. A changed file means that a stored object reads differently.
 func TestStoredBytes(t *testing.T) {
 	config, err := apiserver.NewConfig()
 	if err != nil {
@@ -34,19 +29,16 @@ func TestStoredBytes(t *testing.T) {
 		name := strings.ToLower(kind)
 
 		t.Run(kind+"/full", func(t *testing.T) {
-			full := compactFile(t, filepath.Join("..", "apis", "omni", "v1alpha1", "testdata", name+".json"))
+			full := golden.JSON(t, filepath.Join("..", "apis", "omni", "v1alpha1", "testdata", name+".json"))
 			expectStored(t, config.StorageCodec(), kind, full, full)
 		})
 
 		t.Run(kind+"/request", func(t *testing.T) {
-			sent := compactFile(t, filepath.Join("testdata", "stored", name+".request.json"))
-			golden := filepath.Join("testdata", "stored", name+".stored.json")
+			sent := golden.JSON(t, filepath.Join("testdata", "stored", name+".request.json"))
+			file := filepath.Join("testdata", "stored", name+".stored.json")
 
-			if *update {
-				writeStored(t, golden, encodeStored(t, config.StorageCodec(), decodeRequest(t, kind, sent)))
-			}
-
-			expectStored(t, config.StorageCodec(), kind, sent, compactFile(t, golden))
+			golden.UpdateJSON(t, file, encodeStored(t, config.StorageCodec(), decodeRequest(t, kind, sent)))
+			expectStored(t, config.StorageCodec(), kind, sent, golden.JSON(t, file))
 		})
 	}
 }
@@ -147,38 +139,4 @@ func encodeStored(t *testing.T, codec runtime.Codec, obj runtime.Object) []byte 
 	}
 
 	return data
-}
-
-// compactFile returns a file as the storage writes it: compact, with a line break. Numbers and texts stay as they are.
-func compactFile(t *testing.T, file string) []byte {
-	t.Helper()
-
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, data); err != nil {
-		t.Fatal(err)
-	}
-
-	compact.WriteByte('\n')
-
-	return compact.Bytes()
-}
-
-func writeStored(t *testing.T, file string, data []byte) {
-	t.Helper()
-
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, bytes.TrimSpace(data), "", "  "); err != nil {
-		t.Fatal(err)
-	}
-
-	indented.WriteByte('\n')
-
-	if err := os.WriteFile(file, indented.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
@@ -56,7 +57,7 @@ func startServerWith(t *testing.T, configure func(*apiserver.Config)) *server {
 func start(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), configure func(*apiserver.Config), options ...embeddedetcd.Option) *server {
 	t.Helper()
 
-	etcd := startEtcd(t, dir, options...)
+	etcd := etcdtest.Start(t, dir, options...)
 
 	return replica(t, etcd.Endpoint(), change, func(config *apiserver.Config) {
 		apiserver.StoreIn(&config.Generic.Config, etcd.Storage)
@@ -68,24 +69,7 @@ func start(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), c
 func startServerBehind(t *testing.T, change func(*genericoptions.EtcdOptions)) *server {
 	t.Helper()
 
-	return replica(t, startEtcd(t, t.TempDir()).Endpoint(), change, func(*apiserver.Config) {})
-}
-
-func startEtcd(t *testing.T, dir string, options ...embeddedetcd.Option) *embeddedetcd.Server {
-	t.Helper()
-
-	etcd, err := embeddedetcd.Start(t.Context(), dir, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := etcd.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	return etcd
+	return replica(t, etcdtest.Start(t, t.TempDir()).Endpoint(), change, func(*apiserver.Config) {})
 }
 
 // replica starts a server on an etcd that runs.

@@ -1,16 +1,12 @@
 package template
 
 import (
-	"flag"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"omni.texashpc.com/omni-cluster-operator/test/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 func TestGolden(t *testing.T) {
 	for _, test := range []struct {
@@ -27,22 +23,7 @@ func TestGolden(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := render(t, loadInput(t, test.input), test.values)
-			path := filepath.Join("testdata", test.name+".golden.yaml")
-
-			if *update {
-				if err := os.WriteFile(path, got, 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-
-			want, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			if diff := cmp.Diff(string(want), string(got)); diff != "" {
-				t.Errorf("rendered template (-want +got):\n%s", diff)
-			}
+			golden.Expect(t, filepath.Join("testdata", test.name+".golden.yaml"), string(got))
 
 			if test.refusal == "" {
 				translate(t, got)

@@ -2,9 +2,6 @@ package deploy
 
 import (
 	"context"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,19 +12,10 @@ import (
 func runShell(t *testing.T, hub *env.Hub, script string) {
 	t.Helper()
 
-	programs := t.TempDir()
-	if err := os.Symlink(hub.KubectlPath(), filepath.Join(programs, "kubectl")); err != nil {
-		t.Fatal(err)
-	}
-
 	ctx, cancel := context.WithTimeout(t.Context(), eventuallyTimeout)
 	defer cancel()
 
-	command := exec.CommandContext(ctx, "sh", "-e", "-u", "-c", script)
-	command.Dir = t.TempDir()
-	command.Env = append(hub.KubectlEnv(), "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"))
-
-	if out, err := command.CombinedOutput(); err != nil {
+	if out, err := hub.Shell(ctx, t.TempDir(), script); err != nil {
 		t.Fatalf("%s\n%v: %s", script, err, out)
 	}
 }

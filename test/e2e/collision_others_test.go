@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -90,19 +89,10 @@ webhooks:
 func (c *collision) shell(script string) {
 	c.t.Helper()
 
-	programs := c.t.TempDir()
-	if err := os.Symlink(c.hub.KubectlPath(), filepath.Join(programs, "kubectl")); err != nil {
-		c.t.Fatal(err)
-	}
-
 	ctx, cancel := context.WithTimeout(c.t.Context(), 2*eventually)
 	defer cancel()
 
-	command := exec.CommandContext(ctx, "sh", "-e", "-u", "-x", "-c", script)
-	command.Dir = c.t.TempDir()
-	command.Env = append(c.hub.KubectlEnv(), "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"))
-
-	out, err := command.CombinedOutput()
+	out, err := c.hub.Shell(ctx, c.t.TempDir(), "set -x\n"+script)
 	if err != nil {
 		c.t.Fatalf("the steps failed: %v\n%s", err, out)
 	}

@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -335,19 +334,10 @@ func (s *stage) uninstall(t *testing.T) {
 func (s *stage) runShell(t *testing.T, script string) {
 	t.Helper()
 
-	programs := t.TempDir()
-	if err := os.Symlink(s.hub.KubectlPath(), filepath.Join(programs, "kubectl")); err != nil {
-		t.Fatal(err)
-	}
-
 	ctx, cancel := context.WithTimeout(t.Context(), eventuallyTimeout)
 	defer cancel()
 
-	command := exec.CommandContext(ctx, "sh", "-e", "-u", "-c", script)
-	command.Dir = t.TempDir()
-	command.Env = append(s.hub.KubectlEnv(), "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"))
-
-	if out, err := command.CombinedOutput(); err != nil {
+	if out, err := s.hub.Shell(ctx, t.TempDir(), script); err != nil {
 		t.Fatalf("%s\n%v: %s", script, err, out)
 	}
 }

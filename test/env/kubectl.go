@@ -51,5 +51,27 @@ func (h *Hub) KubectlEnv() []string {
 	)
 }
 
+// Shell runs the commands of a script in a directory as the administrator, with kubectl in the path, up to the first one that
+// fails, and returns what they print.
+func (h *Hub) Shell(ctx context.Context, dir, script string) (output string, err error) {
+	programs, err := os.MkdirTemp(h.Dir, "programs-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(programs)
+
+	if err := os.Symlink(h.tools.Kubectl, filepath.Join(programs, "kubectl")); err != nil {
+		return "", err
+	}
+
+	shell := exec.CommandContext(ctx, "sh", "-e", "-u", "-c", script)
+	shell.Dir = dir
+	shell.Env = append(h.KubectlEnv(), "PATH="+programs+string(os.PathListSeparator)+os.Getenv("PATH"))
+
+	out, err := shell.CombinedOutput()
+
+	return string(out), err
+}
+
 // KubectlPath returns the path of kubectl.
 func (h *Hub) KubectlPath() string { return h.tools.Kubectl }

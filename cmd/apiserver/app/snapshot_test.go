@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
@@ -44,27 +44,10 @@ func mustExecute(t *testing.T, in io.Reader, args ...string) string {
 	return out
 }
 
-func startEtcd(t *testing.T, dir string) *embeddedetcd.Server {
-	t.Helper()
-
-	etcd, err := embeddedetcd.Start(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := etcd.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	return etcd
-}
-
 // TestSnapshotCommands does what an operator does: save, inspect, restore, with files and with streams.
 func TestSnapshotCommands(t *testing.T) {
 	dir := t.TempDir()
-	startEtcd(t, dir)
+	etcdtest.Start(t, dir)
 
 	path := filepath.Join(t.TempDir(), "saved.db")
 	saved := mustExecute(t, nil, "snapshot", "save", path, "--etcd-data-dir="+dir)
@@ -102,12 +85,12 @@ func TestSnapshotCommands(t *testing.T) {
 		t.Error(err, diff)
 	}
 
-	startEtcd(t, restored)
+	etcdtest.Start(t, restored)
 }
 
 func TestSnapshotStatusOfADirectory(t *testing.T) {
 	dir := t.TempDir()
-	startEtcd(t, dir)
+	etcdtest.Start(t, dir)
 
 	snapshots := t.TempDir()
 	mustExecute(t, nil, "snapshot", "save", filepath.Join(snapshots, "omni-20261121T000000Z.db"), "--etcd-data-dir="+dir)
@@ -166,7 +149,7 @@ func TestSnapshotHelpIsItsOwn(t *testing.T) {
 // TestRestoreOfAnotherPrefix: a server with the default prefix would start empty, so the restore says so.
 func TestRestoreOfAnotherPrefix(t *testing.T) {
 	dir := t.TempDir()
-	etcd := startEtcd(t, dir)
+	etcd := etcdtest.Start(t, dir)
 
 	client, err := etcd.Client()
 	if err != nil {

@@ -2,7 +2,6 @@ package app
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -22,9 +20,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/scheme"
+	"omni.texashpc.com/omni-cluster-operator/test/golden"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // today is when the tests run the commands.
 var today = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -146,22 +143,7 @@ func TestOutputs(t *testing.T) {
 				t.Errorf("writes: %v", writes)
 			}
 
-			golden := filepath.Join("testdata", name+".txt")
-
-			if *update {
-				if err := os.WriteFile(golden, []byte(output), 0o600); err != nil {
-					t.Fatal(err)
-				}
-			}
-
-			want, err := os.ReadFile(golden)
-			if err != nil {
-				t.Fatal(err)
-			}
-
-			if diff := cmp.Diff(string(want), output); diff != "" {
-				t.Error(diff)
-			}
+			golden.Expect(t, filepath.Join("testdata", name+".txt"), output)
 		})
 	}
 }
@@ -384,18 +366,5 @@ func TestPage(t *testing.T) {
 		want = strings.Replace(want, "@@"+name+"@@\n", string(output), 1)
 	}
 
-	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	got, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("go test ./cmd/kubectl-omni/app -update\n%s", diff)
-	}
+	golden.Expect(t, page, want)
 }

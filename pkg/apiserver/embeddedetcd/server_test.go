@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 )
 
 // requestTimeout is for one request, with all the time that a busy disk may take.
@@ -85,7 +86,7 @@ func TestStopTwice(t *testing.T) {
 
 // TestLongDirectory: the path of a unix socket is short, that of a directory need not be.
 func TestLongDirectory(t *testing.T) {
-	t.Setenv("TMPDIR", shortDirectory(t))
+	t.Setenv("TMPDIR", etcdtest.ShortDirectory(t))
 
 	server := start(t, filepath.Join(t.TempDir(), strings.Repeat("long", 40)))
 	socket := strings.TrimPrefix(server.Endpoint(), "unix://")
@@ -99,19 +100,6 @@ func TestLongDirectory(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(socket)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket's directory is left: %v", err)
 	}
-}
-
-func shortDirectory(t *testing.T) string {
-	t.Helper()
-
-	dir, err := os.MkdirTemp("", "e")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() { os.RemoveAll(dir) })
-
-	return dir
 }
 
 func TestDirectoryIsPrivate(t *testing.T) {

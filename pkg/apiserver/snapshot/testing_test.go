@@ -8,7 +8,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/component-base/metrics"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
@@ -17,18 +17,7 @@ const eventually = time.Minute
 func startEtcd(t *testing.T) *clientv3.Client {
 	t.Helper()
 
-	server, err := embeddedetcd.Start(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := server.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	client, err := server.Client()
+	client, err := etcdtest.Start(t, t.TempDir()).Client()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
@@ -18,16 +18,7 @@ import (
 const nobody = "http://127.0.0.1:1"
 
 func TestWaitForEtcd(t *testing.T) {
-	etcd, err := embeddedetcd.Start(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := etcd.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	etcd := etcdtest.Start(t, t.TempDir())
 
 	// One member of two is enough to begin.
 	if err := WaitForEtcd(t.Context(), snapshot.Target{Endpoints: []string{nobody, etcd.Endpoint()}}, "/omni-apiserver"); err != nil {

@@ -1,10 +1,6 @@
 package v1alpha1_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"flag"
-	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
@@ -20,11 +16,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/golden"
 )
-
-// update rewrites the golden files. A changed golden file is a changed API: fields may be added,
-// none may be renamed, retyped or dropped.
-var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 func codecs(t *testing.T) (*runtime.Scheme, serializer.CodecFactory) {
 	t.Helper()
@@ -68,7 +61,8 @@ func fullObject(t *testing.T, scheme *runtime.Scheme, kind string) runtime.Objec
 }
 
 // TestGoldenBytes holds the JSON form of every field of every kind against committed bytes: as written
-// by the server, and as read, defaulted, and written again.
+// by the server, and as read, defaulted, and written again. A changed file is a changed API: fields may be added, none may
+// be renamed, retyped or dropped.
 func TestGoldenBytes(t *testing.T) {
 	scheme, factory := codecs(t)
 	codec := factory.LegacyCodec(v1alpha1.SchemeGroupVersion)
@@ -82,16 +76,14 @@ func TestGoldenBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if *update {
-				writeGolden(t, file, written)
-			}
+			golden.UpdateJSON(t, file, written)
 
-			golden := readGolden(t, file)
-			if diff := cmp.Diff(string(golden), string(written)); diff != "" {
+			want := golden.JSON(t, file)
+			if diff := cmp.Diff(string(want), string(written)); diff != "" {
 				t.Errorf("written bytes (-golden +got):\n%s", diff)
 			}
 
-			decoded, err := runtime.Decode(codec, golden)
+			decoded, err := runtime.Decode(codec, want)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,44 +93,9 @@ func TestGoldenBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if diff := cmp.Diff(string(golden), string(again)); diff != "" {
+			if diff := cmp.Diff(string(want), string(again)); diff != "" {
 				t.Errorf("bytes after a round trip (-golden +got):\n%s", diff)
 			}
 		})
 	}
-}
-
-// writeGolden indents the bytes for reviewers. Indenting keeps numbers and texts as they are.
-func writeGolden(t *testing.T, file string, data []byte) {
-	t.Helper()
-
-	var indented bytes.Buffer
-	if err := json.Indent(&indented, bytes.TrimSpace(data), "", "  "); err != nil {
-		t.Fatal(err)
-	}
-
-	indented.WriteByte('\n')
-
-	if err := os.WriteFile(file, indented.Bytes(), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// readGolden returns the bytes as the server writes them: compact, with a line break.
-func readGolden(t *testing.T, file string) []byte {
-	t.Helper()
-
-	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	var compact bytes.Buffer
-	if err := json.Compact(&compact, data); err != nil {
-		t.Fatal(err)
-	}
-
-	compact.WriteByte('\n')
-
-	return compact.Bytes()
 }

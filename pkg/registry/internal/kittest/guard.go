@@ -6,6 +6,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
@@ -24,7 +25,7 @@ type Guard[T kit.Object] struct {
 func RunGuard[T kit.Object](t *testing.T, g Guard[T]) {
 	t.Helper()
 
-	s := &suite[T]{Case: Case[T]{Descriptor: g.Descriptor, Valid: g.Valid}, etcd: startEtcd(t)}
+	s := &suite[T]{Case: Case[T]{Descriptor: g.Descriptor, Valid: g.Valid}, etcd: etcdtest.Start(t, t.TempDir())}
 	v := s.verbs(t, s.plain(t))
 
 	kept := s.valid("foo")

@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
@@ -43,7 +44,7 @@ type Row[T kit.Object] struct {
 func Run[T kit.Object](t *testing.T, c Case[T]) {
 	t.Helper()
 
-	s := &suite[T]{Case: c, etcd: startEtcd(t)}
+	s := &suite[T]{Case: c, etcd: etcdtest.Start(t, t.TempDir())}
 
 	t.Run("library suite", s.testLibrary)
 	t.Run("new objects", s.testCreate)

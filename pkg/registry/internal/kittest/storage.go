@@ -26,24 +26,6 @@ type suite[T kit.Object] struct {
 	etcd *embeddedetcd.Server
 }
 
-// startEtcd starts one etcd for all tests of a kind.
-func startEtcd(t *testing.T) *embeddedetcd.Server {
-	t.Helper()
-
-	etcd, err := embeddedetcd.Start(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := etcd.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-
-	return etcd
-}
-
 // storage makes a separate store for one test.
 func (s *suite[T]) storage(t *testing.T, decorator generic.StorageDecorator) *kit.Storage {
 	t.Helper()
