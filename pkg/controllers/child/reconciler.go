@@ -106,7 +106,7 @@ func (r *reconciler[O]) checkSynced(_ context.Context, s *scope[O]) (loop.Outcom
 	s.synced = judgeSynced(s.object, s.cluster, r.document.refs(s.cluster.Status))
 
 	if left := untilFirstApply(s.object, s.cluster, s.synced, r.now()); left > 0 {
-		return loop.Postpone(left, s.synced.Reason(), "%s", s.synced.Message()), nil
+		return s.synced.Postponed(left), nil
 	}
 
 	return s.synced, nil

@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -62,8 +62,8 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 
 	s.lease = lease
 
-	if session := lease.Client(); session != nil && session.Endpoint() != connection.Spec.Endpoint {
-		return unlessReady(connection, loop.Wait(time.Second, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is about to connect to another endpoint", name)), nil
+	if outcome := opening.Endpoint(lease, connection); !outcome.Continues() {
+		return outcome, nil
 	}
 
 	if health := lease.Health(); !health.Synced {
@@ -83,31 +83,16 @@ func (r *reconciler) unsynced(s *scope, health mirror.Health) loop.Outcome {
 	}
 
 	if left := health.Grace(r.options.Now()); left > 0 && s.cluster.DeletionTimestamp.IsZero() && loop.IsAnswered(s.cluster) {
-		return loop.Postpone(left, outcome.Reason(), "%s", outcome.Message())
+		return outcome.Postponed(left)
 	}
 
 	return loop.Wait(0, outcome.Reason(), "%s; nothing newer than %s is known", outcome.Message(), health.Since.UTC().Format(time.RFC3339))
 }
 
-// unlessOpening replaces the outcome while the controller of OmniConnection opens the session, in the first moments of a
-// leader and after a new key, CA or endpoint. The session wakes the cluster when it is open and when it is complete.
+// unlessOpening replaces the outcome while the session is being opened. The session wakes the cluster when it is open and when
+// it is complete.
 func (r *reconciler) unlessOpening(connection *v1alpha1.OmniConnection, outcome loop.Outcome) loop.Outcome {
-	left := r.options.Pool.UserGrace(string(connection.UID), connection.ShownReady(), r.started, r.options.Now())
-	if left <= 0 {
-		return outcome
-	}
-
-	return loop.Postpone(min(left, backoff.Jitter(sessionPause)), outcome.Reason(), "%s", outcome.Message())
-}
-
-// unlessReady replaces the outcome for a connection that was Ready with another endpoint: its controller has not looked at it
-// since, which takes a moment.
-func unlessReady(connection *v1alpha1.OmniConnection, outcome loop.Outcome) loop.Outcome {
-	if !connection.ShownReady() {
-		return outcome
-	}
-
-	return loop.Postpone(outcome.After(), outcome.Reason(), "%s", outcome.Message())
+	return opening.Unless(r.options.Pool, connection, r.started, r.options.Now(), outcome)
 }
 
 // takeSlot limits the workers that the runs of one connection use. A cluster without a slot keeps its status, because

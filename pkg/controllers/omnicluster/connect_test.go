@@ -10,6 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
 )
 
 func TestNotConnected(t *testing.T) {
@@ -127,7 +128,7 @@ func TestSessionThatIsNotOpen(t *testing.T) {
 	keeps := func() {
 		t.Helper()
 
-		if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > sessionPause || f.writes != writes {
+		if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > opening.Pause || f.writes != writes {
 			t.Errorf("%v, %d writes", result, f.writes-writes)
 		}
 	}

@@ -28,9 +28,6 @@ const (
 	catchUpTime = 2 * time.Second
 	// catchUpPoll is how often the run checks the copy meanwhile.
 	catchUpPoll = 10 * time.Millisecond
-	// sessionPause is how often a cluster looks for a session that is being opened; the session wakes it. More often,
-	// thousands of clusters would take the processor time that the copy of Omni needs.
-	sessionPause = 5 * time.Second
 )
 
 // reconciler has what the phases need.

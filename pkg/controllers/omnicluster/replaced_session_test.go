@@ -10,6 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -31,7 +32,7 @@ func (f *fixture) keepsStatus(when string) {
 	cluster, events, remote := f.get(), f.events.All(), f.remoteWrites()
 
 	for range 2 {
-		if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > sessionPause {
+		if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > opening.Pause {
 			f.t.Errorf("%s: looked at again after %s", when, result.RequeueAfter)
 		}
 	}

@@ -202,7 +202,7 @@ func (r *reconciler) unlessStarting(connection *v1alpha1.OmniConnection, health 
 		return outcome
 	}
 
-	return loop.Postpone(left, outcome.Reason(), "%s", outcome.Message())
+	return outcome.Postponed(left)
 }
 
 // unlessBrief replaces the outcome while Omni may only be restarting: a connection that was Ready stays so for some
@@ -213,7 +213,7 @@ func (r *reconciler) unlessBrief(connection *v1alpha1.OmniConnection, health mir
 		return outcome
 	}
 
-	return loop.Postpone(left, outcome.Reason(), "%s", outcome.Message())
+	return outcome.Postponed(left)
 }
 
 // waitForUsers keeps a deleted connection while OmniClusters refer to it. Their own deletion needs the session, so the

@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
@@ -245,36 +246,18 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 
 	lease, open := r.options.Pool.Get(string(s.connection.UID))
 	if !open {
-		return nil, r.notOpen(s.connection)
+		outcome := loop.Wait(callPause, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", s.connection.Name)
+
+		return nil, opening.Unless(r.options.Pool, s.connection, r.started, r.options.Now(), outcome)
 	}
 
-	if session := lease.Client(); session != nil && session.Endpoint() != s.connection.Spec.Endpoint {
+	if outcome := opening.Endpoint(lease, s.connection); !outcome.Continues() {
 		lease.Release()
-
-		outcome := loop.Wait(time.Second, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is about to connect to another endpoint", s.connection.Name)
-
-		// Its controller has not looked at the new endpoint yet, which takes a moment.
-		if s.connection.ShownReady() {
-			outcome = loop.Postpone(outcome.After(), outcome.Reason(), "%s", outcome.Message())
-		}
 
 		return nil, outcome
 	}
 
 	return lease, loop.Continue(v1alpha1.ReasonConnected, "")
-}
-
-// notOpen returns the outcome without a session. The status stays while the controller of OmniConnection opens it, in the
-// first moments of a leader and after a new key, CA or endpoint.
-func (r *reconciler) notOpen(connection *v1alpha1.OmniConnection) loop.Outcome {
-	outcome := loop.Wait(callPause, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", connection.Name)
-
-	left := r.options.Pool.UserGrace(string(connection.UID), connection.ShownReady(), r.started, r.options.Now())
-	if left <= 0 {
-		return outcome
-	}
-
-	return loop.Postpone(min(left, backoff.Jitter(sessionPause)), outcome.Reason(), "%s", outcome.Message())
 }
 
 // enter takes one of the slots of the connection, until release is called. Without a slot the run ends, and the status

@@ -29,8 +29,6 @@ const (
 	// overdueDivisor is the share of the time since a rotation was due after which it is tried again: after a minute it is
 	// tried every ten seconds, after an hour every six minutes.
 	overdueDivisor = 10
-	// sessionPause is how often an export looks for a session with Omni that is being opened.
-	sessionPause = 5 * time.Second
 	// connectionDivisor is the share of the workers that may ask one Omni for kubeconfigs: one that hangs leaves workers to
 	// the others.
 	connectionDivisor = 4

@@ -10,6 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -58,7 +59,7 @@ func (f *fixture) keepsStatus(when string) {
 	f.t.Helper()
 
 	writes := len(f.writes)
-	if result := f.run(); len(f.writes) != writes || result.RequeueAfter <= 0 || result.RequeueAfter > sessionPause {
+	if result := f.run(); len(f.writes) != writes || result.RequeueAfter <= 0 || result.RequeueAfter > opening.Pause {
 		f.t.Errorf("%s: wrote %q, then %+v: %+v", when, f.writes[writes:], result, f.get().Status.Conditions)
 	}
 }

@@ -130,6 +130,11 @@ func (o Outcome) Within(after time.Duration) Outcome {
 	return o
 }
 
+// Postponed returns a Postpone instead of the outcome, which is not to be shown yet.
+func (o Outcome) Postponed(after time.Duration) Outcome {
+	return Postpone(after, o.reason, "%s", o.message)
+}
+
 // Reason returns the reason of the outcome.
 func (o Outcome) Reason() string { return o.reason }
 
