@@ -74,7 +74,7 @@ func (c *Config) Complete() CompletedConfig {
 	requestbody.Bound(&c.Generic.Config)
 	requireRequestHeaderCA(&c.Generic.Config)
 	sendClientsAway(&c.Generic.Config)
-	endUnfinished(&c.Generic.Config, c.requestGracePeriod)
+	endOpenRequests(&c.Generic.Config, c.requestGracePeriod)
 	tellReadiness(klog.Background(), &c.Generic.Config)
 	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
 	lists.Bound(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listTimeout)

@@ -15,7 +15,7 @@
 //   - what clients ask about the kinds: the scheme and its description (scheme, openapi);
 //   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
 //     (storagespace);
-//   - when it stops: clients are sent away (goaway), the rest is ended (unfinished).
+//   - when it stops: clients are sent away (goaway), the rest is ended (openrequests).
 //
 // What needs more than a file has a package below:
 //

@@ -25,7 +25,7 @@ func (c *Client) install(s *attempt) error {
 		return err
 	}
 
-	c.sweep(s, attempted, "")
+	c.removeLeftovers(s, attempted, "")
 
 	// With its namespace alone an action has not begun: that stays in any case, and what comes next may wait for long.
 	if s.request.Settings.CreateNamespace {
@@ -72,7 +72,7 @@ func (c *Client) upgrade(s *attempt) error {
 		return err
 	}
 
-	if err := c.spare(s, replaced); err != nil {
+	if err := c.chooseRemovable(s, replaced); err != nil {
 		return err
 	}
 
@@ -175,11 +175,11 @@ func (c *Client) rollBack(s *attempt) error {
 		return err
 	}
 
-	if err := c.spare(s, last); err != nil {
+	if err := c.chooseRemovable(s, last); err != nil {
 		return err
 	}
 
-	if err := c.spareOthers(s, record, last); err != nil {
+	if err := c.excludeOthers(s, record, last); err != nil {
 		return err
 	}
 

@@ -21,7 +21,7 @@ import (
 
 // coverAll adds to the newest revision what older ones may have left: Helm
 // uninstalls what the newest names, and attempts that failed removed nothing, or
-// not all, of what was there before them. Helm itself spares objects that do not
+// not all, of what was there before them. Helm itself leaves objects that do not
 // bear the marks of the release. Of the older ones nothing else is kept.
 func (c *Client) coverAll(s *attempt, newest *releasev1.Release) error {
 	numbers, err := s.storage.visible()
@@ -29,7 +29,7 @@ func (c *Client) coverAll(s *attempt, newest *releasev1.Release) error {
 		return err
 	}
 
-	for _, number := range unfinished(numbers, s.storage.statuses) {
+	for _, number := range withObjectsLeft(numbers, s.storage.statuses) {
 		found, err := s.config.Releases.Get(c.target.Name, number)
 		if errors.Is(err, driver.ErrReleaseNotFound) {
 			continue
@@ -117,10 +117,10 @@ func (s *attempt) forgetRecord(name string) {
 	s.records.forget(name)
 }
 
-// unfinished are the revisions before the newest whose objects may be left, the
+// withObjectsLeft are the revisions before the newest whose objects may be left, the
 // newest of them first: those since the last one that replaced all before it, and
 // the deployed one. Numbers are sorted.
-func unfinished(numbers []int, statuses map[int]Status) []int {
+func withObjectsLeft(numbers []int, statuses map[int]Status) []int {
 	older := slices.Clone(numbers[:max(0, len(numbers)-1)])
 	slices.Reverse(older)
 

@@ -40,7 +40,7 @@ func TestRevisionsThatMayHaveLeftObjects(t *testing.T) {
 			numbers, statuses[i+1] = append(numbers, i+1), status
 		}
 
-		if got := unfinished(numbers, statuses); !slices.Equal(got, test.want) {
+		if got := withObjectsLeft(numbers, statuses); !slices.Equal(got, test.want) {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

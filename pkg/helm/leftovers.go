@@ -21,9 +21,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
 
-// sweep makes an action remove what attempts before it named that were never in effect, if neither the manifest that Helm
+// removeLeftovers makes an action remove what attempts before it named that were never in effect, if neither the manifest that Helm
 // compares with the new one nor the new one itself names it: nobody would know of it once the new revision is in effect.
-func (c *Client) sweep(s *attempt, attempted map[drift.Object]time.Time, compared string) {
+func (c *Client) removeLeftovers(s *attempt, attempted map[drift.Object]time.Time, compared string) {
 	if len(attempted) == 0 {
 		return
 	}
@@ -58,13 +58,13 @@ func (r *resumable) attempts() ([]int, error) {
 
 	newest := numbers[len(numbers)-1]
 
-	return slices.DeleteFunc(append([]int{newest}, unfinished(numbers, r.statuses)...), func(number int) bool {
+	return slices.DeleteFunc(append([]int{newest}, withObjectsLeft(numbers, r.statuses)...), func(number int) bool {
 		return r.statuses[number].good() || r.statuses[number] == StatusUninstalled
 	}), nil
 }
 
-// peek is the record of a revision, which is not kept.
-func (r *resumable) peek(number int) (*releasev1.Release, error) {
+// recordOf is the record of a revision. It keeps nothing that was not kept before.
+func (r *resumable) recordOf(number int) (*releasev1.Release, error) {
 	if kept := r.read[key(r.release, number)]; kept != nil {
 		return kept, nil
 	}
@@ -97,7 +97,7 @@ func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
 
 	for _, number := range attempts {
 		known := slices.IndexFunc(observed.Revisions, func(one Revision) bool { return one.Number == number })
-		record, err := s.storage.peek(number)
+		record, err := s.storage.recordOf(number)
 
 		if errors.Is(err, driver.ErrReleaseNotFound) || known < 0 {
 			continue

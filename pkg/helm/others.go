@@ -10,10 +10,10 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 )
 
-// spareOthers makes a rollback leave objects that others have by now: Helm's asks nobody, and writes over what another
+// excludeOthers makes a rollback leave objects that others have by now: Helm's asks nobody, and writes over what another
 // release or a user has made since a failed revision dropped it. A rollback is there to repair, so it goes on without
 // them, and the revision that it makes does not name them.
-func (c *Client) spareOthers(s *attempt, target, failed *releasev1.Release) error {
+func (c *Client) excludeOthers(s *attempt, target, failed *releasev1.Release) error {
 	targets, err := build(s, target.Manifest)
 	if err != nil {
 		return err

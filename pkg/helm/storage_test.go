@@ -240,11 +240,11 @@ func TestAStopIsWrittenWithTheFailure(t *testing.T) {
 	}
 }
 
-// keeping is a driver that removes nothing: an API server that refuses it, or a process that has died before.
-type keeping struct{ driver.Driver }
+// undeletable is a driver that removes nothing: an API server that refuses it, or a process that has died before.
+type undeletable struct{ driver.Driver }
 
 // Delete implements driver.Driver.
-func (keeping) Delete(string) (release.Releaser, error) { return nil, errors.New("refused") }
+func (undeletable) Delete(string) (release.Releaser, error) { return nil, errors.New("refused") }
 
 // Helm counts anew from what it sees. What was before an interrupted revision may be gone, because Helm keeps so many
 // revisions only; then the next one gets a number that it had before. There is one revision without a result all the same, at every
@@ -261,7 +261,7 @@ func TestAnInterruptedRevisionAlone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			store, wrapped, _ := newStorage(t, 3, append(test.before, record(3, test.status))...)
-			wrapped.Driver = keeping{wrapped.Driver}
+			wrapped.Driver = undeletable{wrapped.Driver}
 
 			for range 2 {
 				history, err := store.History("demo")

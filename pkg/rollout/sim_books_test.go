@@ -11,7 +11,7 @@ func (c *checker) look(now time.Time) {
 		b.wasWorking, b.wasHere, b.could, b.wasFailed = b.working, true, !b.paused, b.failed
 	}
 
-	c.settle(now)
+	c.recordProved(now)
 }
 
 func (c *checker) made(one *cluster, _ time.Time) {

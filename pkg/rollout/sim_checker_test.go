@@ -87,8 +87,8 @@ func (c *checker) countable(stage int) int {
 	return found
 }
 
-// settle records what each stage has proved by now: what enough of its clusters have each run well for the soak time.
-func (c *checker) settle(now time.Time) {
+// recordProved records what each stage has proved by now: what enough of its clusters have each run well for the soak time.
+func (c *checker) recordProved(now time.Time) {
 	for stage, rules := range c.stages[:len(c.stages)-1] {
 		needed, runs := part(rules.needed, c.countable(stage), true), map[string]int{}
 
@@ -141,7 +141,7 @@ func (c *checker) proved(status v1alpha1.OmniRolloutPolicyStatus, now time.Time)
 
 // began checks that a change that has begun was allowed to begin. This is the main check.
 func (c *checker) began(one *cluster, now time.Time) {
-	c.settle(now)
+	c.recordProved(now)
 
 	b := c.books[one.name]
 	isFix := b.failed

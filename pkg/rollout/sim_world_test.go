@@ -65,7 +65,7 @@ func (w *world) run(until time.Time) {
 	w.dirty = true
 
 	for w.now.Before(until) && !w.t.Failed() {
-		w.checker.settle(w.now)
+		w.checker.recordProved(w.now)
 
 		for len(w.events) > 0 && !w.events[0].at.After(w.now) {
 			do := w.events[0].do

@@ -151,8 +151,8 @@ func TestInputStays(t *testing.T) {
 		t.Errorf("the policy is another one (-want +got):\n%s", diff)
 	}
 
-	if spare := qualified[:4][3]; spare != (v1alpha1.QualifiedVersion{}) {
-		t.Errorf("written behind the list of the policy: %v", spare)
+	if behind := qualified[:4][3]; behind != (v1alpha1.QualifiedVersion{}) {
+		t.Errorf("written behind the list of the policy: %v", behind)
 	}
 
 	if members[0].Name != wasFirst {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/semaphore"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/registry/lease"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
 // TestBodiesShareABudget: a large request waits for another one, a small request does not wait, and a client that
@@ -111,7 +111,7 @@ func TestBudgetIsHeldByTheWork(t *testing.T) {
 			begin(w)
 			taken(false)
 
-			if _, err := lease.Retain(r.Context()); err == nil {
+			if _, err := refcount.Retain(r.Context()); err == nil {
 				t.Error("work may begin that nobody counts")
 			}
 		}
@@ -123,7 +123,7 @@ func TestBudgetIsHeldByTheWork(t *testing.T) {
 
 	work = func(_ http.ResponseWriter, r *http.Request) {
 		var err error
-		if done, err = lease.Retain(r.Context()); err != nil {
+		if done, err = refcount.Retain(r.Context()); err != nil {
 			t.Error(err)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
-	"omni.texashpc.com/omni-cluster-operator/pkg/registry/lease"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
 // MaxBytes is the largest request body that is read, in bytes. Larger ones are answered with 413 and a message that
@@ -104,18 +104,18 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	b.serve(w, r, body, lease.New(giveBack))
+	b.serve(w, r, body, refcount.New(giveBack))
 }
 
 // serve passes a request on with its part of the budget. The part is held as long as the work lasts: the store retains it,
 // because the library goes on with work whose request has ended, and this handler gives it up when the answer begins,
 // because nobody knows when the client will have read it.
-func (b bodies) serve(w http.ResponseWriter, r *http.Request, body []byte, part *lease.Lease) {
+func (b bodies) serve(w http.ResponseWriter, r *http.Request, body []byte, part *refcount.Part) {
 	release := sync.OnceFunc(part.Release)
 	defer release()
 
 	w = responsewriter.WrapForHTTP1Or2(&answer{ResponseWriter: w, begin: release})
-	r = r.WithContext(lease.With(r.Context(), part))
+	r = r.WithContext(refcount.With(r.Context(), part))
 
 	b.next.ServeHTTP(w, withBody(asMergePatch(b.withCreation(r, body), body), bytes.NewReader(body)))
 }

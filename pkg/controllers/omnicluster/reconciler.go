@@ -67,12 +67,12 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			return &scope{cluster: cluster, name: cluster.EffectiveClusterName(), hubs: hubs.Hubs{Own: r.options.HubID}}
 		},
 		Phases: []loop.Phase[*scope]{
-			{Condition: v1alpha1.ConditionConnectionReady, Run: keeping(r.connect, func(s *scope, found *seen) { s.seen = found })},
-			{Condition: v1alpha1.ConditionAssembled, Run: keeping(r.assemble, func(s *scope, found *template.Documents) { s.documents = found })},
-			{Condition: v1alpha1.ConditionValidated, Run: keeping(r.validate, func(s *scope, found *rendered) { s.rendered = found })},
-			{Condition: v1alpha1.ConditionPlanned, Run: keeping(r.makePlan, func(s *scope, found *plan.Plan) { s.plan = found })},
-			{Condition: v1alpha1.ConditionSynced, Run: keeping(r.sync, func(s *scope, found *synced) { s.synced = found })},
-			{Condition: v1alpha1.ConditionAvailable, Run: keeping(r.checkAvailable, func(s *scope, found *observe.Status) { s.remote = found })},
+			{Condition: v1alpha1.ConditionConnectionReady, Run: storing(r.connect, func(s *scope, found *seen) { s.seen = found })},
+			{Condition: v1alpha1.ConditionAssembled, Run: storing(r.assemble, func(s *scope, found *template.Documents) { s.documents = found })},
+			{Condition: v1alpha1.ConditionValidated, Run: storing(r.validate, func(s *scope, found *rendered) { s.rendered = found })},
+			{Condition: v1alpha1.ConditionPlanned, Run: storing(r.makePlan, func(s *scope, found *plan.Plan) { s.plan = found })},
+			{Condition: v1alpha1.ConditionSynced, Run: storing(r.sync, func(s *scope, found *synced) { s.synced = found })},
+			{Condition: v1alpha1.ConditionAvailable, Run: storing(r.checkAvailable, func(s *scope, found *observe.Status) { s.remote = found })},
 		},
 		Delete:   []loop.Phase[*scope]{{Run: r.delete}},
 		Report:   r.report,

@@ -61,9 +61,9 @@ type synced struct {
 	complete bool          // Omni has what the documents say
 }
 
-// keeping makes a phase of a step that returns a result. It stores the result for later phases and for the status, even
+// storing makes a phase of a step that returns a result. It stores the result for later phases and for the status, even
 // if the step does not continue.
-func keeping[F any](
+func storing[F any](
 	step func(context.Context, *scope) (*F, loop.Outcome, error), keep func(*scope, *F),
 ) func(context.Context, *scope) (loop.Outcome, error) {
 	return func(ctx context.Context, s *scope) (loop.Outcome, error) {

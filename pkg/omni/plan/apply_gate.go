@@ -37,11 +37,11 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 	hasConsent := func(change Change) bool { return !change.needsConsent() || consent != nil && consent(change) }
 	isTurn := func(change Change) bool { return admit == nil || admit(change) }
 	goes := func(change Change) bool { return hasConsent(change) && isTurn(change) }
-	spared := map[string]bool{} // sets with a machine whose removal is held
+	staying := map[string]bool{} // sets with a machine whose removal is held
 
 	for _, s := range steps {
 		if s.change.Type == omnires.MachineSetNodeType && s.change.needsConsent() && !goes(s.change) {
-			spared[s.set] = true
+			staying[s.set] = true
 		}
 	}
 
@@ -49,7 +49,7 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 
 	for i, s := range steps {
 		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.needsConsent()
-		if goes(s.change) && !(isLastOfSet && spared[s.change.ID]) {
+		if goes(s.change) && !(isLastOfSet && staying[s.change.ID]) {
 			continue
 		}
 

@@ -48,7 +48,7 @@ func (b planBuilder) build(ctx context.Context, result *template.SyncResult, see
 	var first []resource.Resource // to be destroyed before it can be created again
 
 	updates, moves := orderManifests(ctx, result.Update, b.keeping)
-	b.keeping, b.moves = keeping(b.keeping, moves), moves
+	b.keeping, b.moves = withoutGoing(b.keeping, moves), moves
 
 	for _, update := range updates {
 		if b.addUpdate(ctx, plan, update.Old, update.New) {

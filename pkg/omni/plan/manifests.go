@@ -143,8 +143,8 @@ func (b planBuilder) judgeManifestUpdate(s *step) bool {
 	return true
 }
 
-// keeping leaves out the groups that have to be gone before they can be created again.
-func keeping(wanted []resource.Resource, updates map[string]*manifestUpdate) []resource.Resource {
+// withoutGoing leaves out the groups that have to be gone before they can be created again.
+func withoutGoing(wanted []resource.Resource, updates map[string]*manifestUpdate) []resource.Resource {
 	return slices.DeleteFunc(slices.Clone(wanted), func(item resource.Resource) bool {
 		update := updates[item.Metadata().ID()]
 

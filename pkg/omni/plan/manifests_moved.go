@@ -89,13 +89,13 @@ func (m *manifestMoves) visit(ctx context.Context, u *manifestUpdate) {
 		}
 	}
 
-	m.settle(ctx, u, lost)
+	m.assign(ctx, u, lost)
 	u.visiting, u.visited = false, true
 	m.ordered = append(m.ordered, u)
 }
 
-// settle decides about each object that a group gives away: another group has it by then, or this one keeps it.
-func (m *manifestMoves) settle(ctx context.Context, u *manifestUpdate, lost []manifestObject) {
+// assign decides about each object that a group gives away: another group has it by then, or this one keeps it.
+func (m *manifestMoves) assign(ctx context.Context, u *manifestUpdate, lost []manifestObject) {
 	var kept []manifestObject
 
 	for _, object := range lost {

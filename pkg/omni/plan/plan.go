@@ -130,7 +130,7 @@ func (p *Plan) Addition() (Change, bool) {
 //
 // Errors: ErrCollision, ErrClusterTearingDown, or those of the reads.
 func Sync(ctx context.Context, st state.State, wanted *Template, options Options) (*Plan, error) {
-	if before := wanted.known.settled; before != nil && before.still(ctx, st) {
+	if before := wanted.known.emptyPlan; before != nil && before.still(ctx, st) {
 		return before.plan, nil
 	}
 
@@ -144,7 +144,7 @@ func Sync(ctx context.Context, st state.State, wanted *Template, options Options
 	plan, err := compare(ctx, state.WrapCore(reading), wanted.parsed, options)
 	if err == nil && plan.Empty() {
 		// The clone has no room to grow, which would stay in memory.
-		wanted.known.settled = &settled{plan: plan, reads: slices.Clone(reading.reads), revisions: reading.revisions()}
+		wanted.known.emptyPlan = &emptyPlan{plan: plan, reads: slices.Clone(reading.reads), revisions: reading.revisions()}
 	}
 
 	return plan, err

@@ -84,9 +84,9 @@ func (t *Trigger[K]) Source(find func(context.Context, K) []reconcile.Request) s
 
 // timetable records when objects are triggered. It belongs to one goroutine.
 type timetable struct {
-	pacing  Pacing
-	entries map[types.NamespacedName]entry
-	swept   time.Time
+	pacing    Pacing
+	entries   map[types.NamespacedName]entry
+	forgotten time.Time
 }
 
 // entry is when an object was triggered last, or will be next, and the shortest time from then to the one after.
@@ -101,7 +101,7 @@ func newTimetable(pacing Pacing) *timetable {
 
 // wait returns when an object is to be triggered, from now.
 func (t *timetable) wait(name types.NamespacedName, now time.Time) time.Duration {
-	t.sweep(now)
+	t.forgetOld(now)
 
 	last, known := t.entries[name]
 	soonest := now.Add(t.pacing.Delay)
@@ -119,13 +119,13 @@ func (t *timetable) wait(name types.NamespacedName, now time.Time) time.Duration
 	return t.entries[name].due.Sub(now)
 }
 
-// sweep removes old records.
-func (t *timetable) sweep(now time.Time) {
-	if now.Sub(t.swept) < time.Minute {
+// forgetOld removes old records.
+func (t *timetable) forgetOld(now time.Time) {
+	if now.Sub(t.forgotten) < time.Minute {
 		return
 	}
 
-	t.swept = now
+	t.forgotten = now
 
 	for name, last := range t.entries {
 		if last.due.Add(last.spacing).Before(now) {

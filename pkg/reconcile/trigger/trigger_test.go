@@ -224,7 +224,7 @@ func TestTimetable(t *testing.T) {
 		{"a", 500, 700},     // still a storm
 		{"a", 2000, 2100},   // quiet for long: the delay alone
 		{"a", 2350, 2450},   // the spacing is over before the delay is
-		{"a", 90000, 90100}, // after a sweep
+		{"a", 90000, 90100}, // after old records were removed
 	} {
 		if got := table.wait(request(step.name).NamespacedName, at(step.now)); !at(step.now).Add(got).Equal(at(step.want)) {
 			t.Errorf("%s at %d: woken at %s, want %d", step.name, step.now, at(step.now).Add(got).Sub(start), step.want)

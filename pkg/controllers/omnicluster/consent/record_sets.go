@@ -89,7 +89,7 @@ func orListed(size string) string {
 // affects is gone. With grow false nothing is added.
 func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change, grow bool) appliedRecord {
 	next := map[string]v1alpha1.AppliedMachineSet{}
-	unmade, going := unfinished(left)
+	unmade, going := leftByAction(left)
 
 	for _, found := range live {
 		want := findSet(wanted, found.ID)
@@ -150,8 +150,8 @@ func grown(entry v1alpha1.AppliedMachineSet, want plan.SetState, unmade map[stri
 	return entry
 }
 
-// unfinished returns the resources that are still to be made or changed, and those that are still to be destroyed.
-func unfinished(left []plan.Change) (unmade, going map[string]bool) {
+// leftByAction returns the resources that are still to be made or changed, and those that are still to be destroyed.
+func leftByAction(left []plan.Change) (unmade, going map[string]bool) {
 	unmade, going = map[string]bool{}, map[string]bool{}
 
 	for _, change := range left {

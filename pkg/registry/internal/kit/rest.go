@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/registry/lease"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
 // REST serves the main resource of a kind: the generic store with the delete guard in front.
@@ -34,7 +34,7 @@ var (
 func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	release, err := lease.Retain(ctx)
+	release, err := refcount.Retain(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	release, err := lease.Retain(ctx)
+	release, err := refcount.Retain(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -74,7 +74,7 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
-	release, err := lease.Retain(ctx)
+	release, err := refcount.Retain(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -90,7 +90,7 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
 	list *metainternalversion.ListOptions,
 ) (runtime.Object, error) {
-	release, err := lease.Retain(ctx)
+	release, err := refcount.Retain(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	release, err := lease.Retain(ctx)
+	release, err := refcount.Retain(ctx)
 	if err != nil {
 		return nil, false, err
 	}

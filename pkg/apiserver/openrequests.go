@@ -19,22 +19,22 @@ const (
 	closeTime = 3 * time.Second
 )
 
-// errUnfinished is the cause with which a stop ends a request's context.
-var errUnfinished = errors.New("the server stops, and this request took too long")
+// errStopping is the cause with which a stop ends a request's context.
+var errStopping = errors.New("the server stops, and this request took too long")
 
-// endUnfinished ends requests that are still running the given time after the server began to refuse new ones.
+// endOpenRequests ends requests that are still running the given time after the server began to refuse new ones.
 //
 // The library waits a minute for them. One client that sends half a body and then nothing would delay a restart that
 // long. With an embedded etcd no other replica serves meanwhile; with a shutdown delay kubelet would kill the process
 // first, together with everything else it still does.
-func endUnfinished(config *genericapiserver.Config, after time.Duration) {
+func endOpenRequests(config *genericapiserver.Config, after time.Duration) {
 	over, end := context.WithCancelCause(context.Background())
 	stopping, grace := config.ShutdownInitiatedNotify(), config.ShutdownDelayDuration+after
 
 	go func() {
 		<-stopping
 		time.Sleep(grace)
-		end(errUnfinished)
+		end(errStopping)
 	}()
 
 	build := config.BuildHandlerChainFunc

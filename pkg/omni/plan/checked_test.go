@@ -13,8 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
-// settle syncs a state and returns what is known of the template then.
-func settle(t *testing.T, st state.State, document string) *Checked {
+// mustCheck syncs a state and returns what is known of the template then.
+func mustCheck(t *testing.T, st state.State, document string) *Checked {
 	t.Helper()
 	mustSync(t, st, document)
 
@@ -38,10 +38,10 @@ func loadKnown(t *testing.T, known *Checked, document string) *Template {
 	return template
 }
 
-// The template of a settled cluster is neither read nor compared again, whatever happens to the rest of Omni.
-func TestSettledTemplateIsNotReadAgain(t *testing.T) {
+// The template of a cluster without changes is neither read nor compared again, whatever happens to the rest of Omni.
+func TestUnchangedTemplateIsNotReadAgain(t *testing.T) {
 	st := omnitest.NewFakeOmni()
-	known := settle(t, st, omnitest.FullTemplate)
+	known := mustCheck(t, st, omnitest.FullTemplate)
 
 	omnitest.MustCreate(t, st, omnires.NewCluster("other"), omnires.NewMachineSet("other-workers"), omnires.NewClusterStatus("demo"))
 
@@ -49,7 +49,7 @@ func TestSettledTemplateIsNotReadAgain(t *testing.T) {
 		template := loadKnown(t, known, omnitest.FullTemplate)
 
 		plan, err := Sync(t.Context(), st, template, Options{})
-		if err != nil || plan != known.settled.plan || template.parsed != nil {
+		if err != nil || plan != known.emptyPlan.plan || template.parsed != nil {
 			t.Fatal(plan, err, template.parsed)
 		}
 
@@ -72,7 +72,7 @@ func TestSettledTemplateKnowsEveryChange(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			st := omnitest.NewFakeOmni()
-			known := settle(t, st, omnitest.FullTemplate)
+			known := mustCheck(t, st, omnitest.FullTemplate)
 
 			for range 12 {
 				what := somethingHappens(t, st, random)

@@ -14,8 +14,8 @@ import (
 // if that found nothing to change. It is small, so that a caller can keep it for as long as the template may come again.
 // It is immutable. A nil Checked knows nothing.
 type Checked struct {
-	sum     [sha256.Size]byte // of the text
-	settled *settled          // nil if there was something to change
+	sum       [sha256.Size]byte // of the text
+	emptyPlan *emptyPlan        // nil if there was something to change
 }
 
 // Load is the function Load, but does not read the text that it was made from again: Sync reads it if it has to.
@@ -36,10 +36,10 @@ func (c *Checked) Load(document []byte) (*Template, error) {
 // Checked returns what is known of the template now.
 func (t *Template) Checked() *Checked { return t.known }
 
-// settled is a comparison that found nothing to change: its plan, what it read, and the revisions that it saw. A plan
+// emptyPlan is a comparison that found nothing to change: its plan, what it read, and the revisions that it saw. A plan
 // depends on nothing but the template and what is read, so it is right as long as the same reads find the same
 // revisions. The options do not matter: they only say how changes are made.
-type settled struct {
+type emptyPlan struct {
 	plan      *Plan
 	reads     []read
 	revisions [sha256.Size]byte
@@ -64,11 +64,11 @@ func (r *read) Type() resource.Type { return r.kind }
 func (r *read) ID() resource.ID { return r.id }
 
 // still reports whether the same reads find the same revisions.
-func (s *settled) still(ctx context.Context, st state.CoreState) bool {
+func (e *emptyPlan) still(ctx context.Context, st state.CoreState) bool {
 	again := newReading(st)
 
-	for i := range s.reads {
-		one := &s.reads[i]
+	for i := range e.reads {
+		one := &e.reads[i]
 
 		var err error
 		if one.id != "" {
@@ -82,7 +82,7 @@ func (s *settled) still(ctx context.Context, st state.CoreState) bool {
 		}
 	}
 
-	return again.revisions() == s.revisions
+	return again.revisions() == e.revisions
 }
 
 // reading is a state that records what is read from it. It is not safe for concurrent use.

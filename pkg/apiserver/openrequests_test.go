@@ -25,7 +25,7 @@ func TestEndWith(t *testing.T) {
 			if r.URL.Path == "/slow" {
 				<-r.Context().Done()
 
-				if cause := context.Cause(r.Context()); !errors.Is(cause, errUnfinished) {
+				if cause := context.Cause(r.Context()); !errors.Is(cause, errStopping) {
 					t.Errorf("it ended because of %v", cause)
 				}
 			}
@@ -43,7 +43,7 @@ func TestEndWith(t *testing.T) {
 			t.Errorf("the quick one took %s", got)
 		}
 
-		time.AfterFunc(time.Minute, func() { end(errUnfinished) })
+		time.AfterFunc(time.Minute, func() { end(errStopping) })
 		serve("/slow")
 
 		if got := <-took; got != time.Minute {

@@ -14,22 +14,22 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 )
 
-// fate is what becomes of an object that a new revision does not name any more.
-type fate int
+// verdict is what becomes of an object that a new revision does not name any more.
+type verdict int
 
 const (
-	// fateRemoved: the release made it, or had it in effect.
-	fateRemoved fate = iota
-	// fateForeign: it does not bear the marks of the release.
-	fateForeign
-	// fateAdopted: a revision that was never in effect took it over.
-	fateAdopted
+	// verdictRemoved: the release made it, or had it in effect.
+	verdictRemoved verdict = iota
+	// verdictForeign: it does not bear the marks of the release.
+	verdictForeign
+	// verdictAdopted: a revision that was never in effect took it over.
+	verdictAdopted
 )
 
-// spare makes an upgrade or a rollback leave objects that are not the release's: Helm removes what the replaced revision
+// chooseRemovable makes an upgrade or a rollback leave objects that are not the release's: Helm removes what the replaced revision
 // named and the new one does not, whoever has it by now. Helm's own uninstall looks at the marks. What attempts have left
 // that failed is removed as well.
-func (c *Client) spare(s *attempt, replaced *releasev1.Release) error {
+func (c *Client) chooseRemovable(s *attempt, replaced *releasev1.Release) error {
 	observed, err := s.storage.list()
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *Client) spare(s *attempt, replaced *releasev1.Release) error {
 		})
 	}
 
-	c.sweep(s, attempted, replaced.Manifest)
+	c.removeLeftovers(s, attempted, replaced.Manifest)
 
 	return nil
 }
@@ -59,10 +59,10 @@ func (c *Client) spare(s *attempt, replaced *releasev1.Release) error {
 // removable are those of objects that are in the chart no more which may be removed. It tells of the others. Began is when
 // the attempts began that may have made an object and were never in effect; zero for one of a revision that was.
 func (c *Client) removable(s *attempt, due kube.ResourceList, began func(*resource.Info) time.Time) (kube.ResourceList, error) {
-	sorted := map[fate]kube.ResourceList{}
+	sorted := map[verdict]kube.ResourceList{}
 
 	for _, info := range due {
-		found, err := c.fateOf(info, began(info))
+		found, err := c.judgeRemoval(info, began(info))
 		if err != nil {
 			return nil, fmt.Errorf("no object was changed, because %s is not in the chart any more, and whether it is still this release's cannot be told: %w",
 				drift.Identify(info), err)
@@ -71,38 +71,38 @@ func (c *Client) removable(s *attempt, due kube.ResourceList, began func(*resour
 		sorted[found] = append(sorted[found], info)
 	}
 
-	tellKept(s, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[fateForeign])
-	tellKept(s, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[fateAdopted])
+	tellKept(s, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[verdictForeign])
+	tellKept(s, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[verdictAdopted])
 
-	return sorted[fateRemoved], nil
+	return sorted[verdictRemoved], nil
 }
 
-// fateOf looks at the live object. What was there before the attempts began that were never in effect was not made by
+// judgeRemoval looks at the live object. What was there before the attempts began that were never in effect was not made by
 // them: both times are the workload cluster's.
-func (c *Client) fateOf(info *resource.Info, began time.Time) (fate, error) {
+func (c *Client) judgeRemoval(info *resource.Info, began time.Time) (verdict, error) {
 	if info.Name == "" { // a generated name has no counterpart
-		return fateRemoved, nil
+		return verdictRemoved, nil
 	}
 
 	live, err := drift.Get(info)
 	if apierrors.IsNotFound(err) {
-		return fateRemoved, nil
+		return verdictRemoved, nil
 	}
 
 	if err != nil {
-		return fateRemoved, err
+		return verdictRemoved, err
 	}
 
 	if ours, _ := c.release().Whose(live); !ours {
-		return fateForeign, nil
+		return verdictForeign, nil
 	}
 
 	object := unstructured.Unstructured{Object: live}
 	if made := object.GetCreationTimestamp(); made.Time.Before(began) {
-		return fateAdopted, nil
+		return verdictAdopted, nil
 	}
 
-	return fateRemoved, nil
+	return verdictRemoved, nil
 }
 
 // goWithout lets an action do without objects of older revisions whose kinds the cluster does not serve any more, and tells of each

@@ -9,8 +9,8 @@ import (
 
 const exports = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/omnikubeconfigexports"
 
-// settled is the part of an object's metadata that a second, identical write must not change.
-func settled(t *testing.T, object map[string]any) [2]any {
+// versionsOf is the part of an object's metadata that a second, identical write must not change.
+func versionsOf(t *testing.T, object map[string]any) [2]any {
 	t.Helper()
 
 	metadata := object["metadata"].(map[string]any)
@@ -40,7 +40,7 @@ spec:
 		apply := func(want int) [2]any {
 			t.Helper()
 
-			return settled(t, s.mustCall(t, want, http.MethodPatch, exports+"/"+name+"?fieldManager=one", "application/apply-patch+yaml", manifest))
+			return versionsOf(t, s.mustCall(t, want, http.MethodPatch, exports+"/"+name+"?fieldManager=one", "application/apply-patch+yaml", manifest))
 		}
 
 		first := apply(http.StatusCreated)
@@ -89,8 +89,8 @@ spec:
 		}
 
 		for range 2 {
-			if again := settled(t, apply(http.StatusOK, "one", manifest)); again != settled(t, first) {
-				t.Errorf("%s: generation and resource version %v, were %v", path, again, settled(t, first))
+			if again := versionsOf(t, apply(http.StatusOK, "one", manifest)); again != versionsOf(t, first) {
+				t.Errorf("%s: generation and resource version %v, were %v", path, again, versionsOf(t, first))
 			}
 		}
 
@@ -114,12 +114,12 @@ func TestOrderOfKeys(t *testing.T) {
 	}
 
 	created := s.mustCall(t, http.StatusCreated, http.MethodPost, releases+"?fieldManager=one", "application/json", release(`{"b":{"d":1,"c":2},"a":3}`))
-	first := settled(t, created)
+	first := versionsOf(t, created)
 
 	// One that writes the keys sorted, and one that puts back what it has.
 	s.mustCall(t, http.StatusOK, http.MethodPatch, releases+"/r?fieldManager=two", "application/apply-patch+yaml", release(`{"a":3,"b":{"c":2,"d":1}}`))
 
-	applied := settled(t, s.mustCall(t, http.StatusOK, http.MethodPatch, releases+"/r?fieldManager=two", "application/apply-patch+yaml", release(`{"b":{"c":2,"d":1},"a":3}`)))
+	applied := versionsOf(t, s.mustCall(t, http.StatusOK, http.MethodPatch, releases+"/r?fieldManager=two", "application/apply-patch+yaml", release(`{"b":{"c":2,"d":1},"a":3}`)))
 	if applied[0] != first[0] {
 		t.Errorf("generation %v, was %v", applied[0], first[0])
 	}
@@ -127,13 +127,13 @@ func TestOrderOfKeys(t *testing.T) {
 	for _, values := range []string{`{"a":3,"b":{"d":1,"c":2}}`, `{"b":{"c":2,"d":1},"a":3}`, `{"b":{"d":1,"c":2},"a":3}`} {
 		patch := s.mustCall(t, http.StatusOK, http.MethodPatch, releases+"/r?fieldManager=one", "application/json-patch+json",
 			`[{"op":"replace","path":"/spec/chart/values","value":`+values+`}]`)
-		if again := settled(t, patch); again != applied {
+		if again := versionsOf(t, patch); again != applied {
 			t.Errorf("%s: generation and resource version %v, were %v", values, again, applied)
 		}
 	}
 
 	changed := s.mustCall(t, http.StatusOK, http.MethodPatch, releases+"/r", "application/json-patch+json", `[{"op":"replace","path":"/spec/chart/values/a","value":4}]`)
-	if settled(t, changed)[0] == first[0] {
+	if versionsOf(t, changed)[0] == first[0] {
 		t.Error("another value is no new generation")
 	}
 }
@@ -160,11 +160,11 @@ func TestSameWriteLaterWritesNothing(t *testing.T) {
 
 	for _, write := range writes {
 		s.mustCall(t, http.StatusOK, write.method, write.path, write.mediaType, write.body)
-		before := settled(t, s.mustCall(t, http.StatusOK, write.method, write.path, write.mediaType, write.body))
+		before := versionsOf(t, s.mustCall(t, http.StatusOK, write.method, write.path, write.mediaType, write.body))
 
 		time.Sleep(1100 * time.Millisecond)
 
-		if again := settled(t, s.mustCall(t, http.StatusOK, write.method, write.path, write.mediaType, write.body)); again != before {
+		if again := versionsOf(t, s.mustCall(t, http.StatusOK, write.method, write.path, write.mediaType, write.body)); again != before {
 			t.Errorf("%s: generation and resource version %v, were %v", write.name, again, before)
 		}
 	}
@@ -174,8 +174,8 @@ func TestSameWriteLaterWritesNothing(t *testing.T) {
 
 	time.Sleep(1100 * time.Millisecond)
 
-	if again := settled(t, s.mustCall(t, http.StatusOK, http.MethodPut, one, "application/json", text(t, read))); again != settled(t, read) {
-		t.Errorf("PUT: generation and resource version %v, were %v", again, settled(t, read))
+	if again := versionsOf(t, s.mustCall(t, http.StatusOK, http.MethodPut, one, "application/json", text(t, read))); again != versionsOf(t, read) {
+		t.Errorf("PUT: generation and resource version %v, were %v", again, versionsOf(t, read))
 	}
 }
 

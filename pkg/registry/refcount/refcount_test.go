@@ -1,4 +1,4 @@
-package lease
+package refcount
 
 import (
 	"testing"
@@ -6,11 +6,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A lease is given back once, by its last holder, and nobody holds it after that.
-func TestLease(t *testing.T) {
+// A part is given back once, by its last holder, and nobody holds it after that.
+func TestPart(t *testing.T) {
 	returned := 0
-	lease := New(func() { returned++ })
-	ctx := With(t.Context(), lease)
+	part := New(func() { returned++ })
+	ctx := With(t.Context(), part)
 
 	var releases []func()
 
@@ -23,7 +23,7 @@ func TestLease(t *testing.T) {
 		releases = append(releases, release)
 	}
 
-	lease.Release()
+	part.Release()
 	releases[0]()
 
 	if returned != 0 {
@@ -47,8 +47,8 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// Requests without a body have no lease.
-func TestNoLease(t *testing.T) {
+// Requests without a body have no part.
+func TestNoPart(t *testing.T) {
 	release, err := Retain(t.Context())
 	if err != nil {
 		t.Fatal(err)
