@@ -135,6 +135,7 @@ func notesOf(s *state) []string {
 		}
 	}
 
+	notes = append(notes, s.Namespaces...)
 	holders := map[string]int{}
 
 	for i := range s.Objects {

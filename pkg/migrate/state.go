@@ -17,9 +17,11 @@ import (
 const (
 	// operatorSelector selects the Deployment of the operator with CRDs, whatever the name of its Helm release. Our
 	// Deployment has another name label, and no label control-plane.
-	operatorSelector = nameLabel + "=" + nameValue + ",control-plane=controller-manager"
-	nameLabel        = "app.kubernetes.io/name"
-	nameValue        = "omni-cluster-operator"
+	operatorSelector  = nameLabel + "=" + nameValue + "," + controlPlaneLabel + "=" + controlPlaneValue
+	nameLabel         = "app.kubernetes.io/name"
+	nameValue         = "omni-cluster-operator"
+	controlPlaneLabel = "control-plane"
+	controlPlaneValue = "controller-manager"
 	// theirFinalizer is the finalizer of the operator with CRDs.
 	theirFinalizer = v1alpha1.GroupName + "/finalizer"
 	// registration is the name of the APIService of our group.
@@ -31,6 +33,8 @@ type state struct {
 	HubID       string
 	Definitions []unstructured.Unstructured
 	Deployments []unstructured.Unstructured
+	// Namespaces are warnings of Namespaces that go with the old installation.
+	Namespaces []string
 	// Webhooks are configurations of the operator; OtherWebhooks name the group but belong to somebody else.
 	Webhooks      []unstructured.Unstructured
 	OtherWebhooks []string

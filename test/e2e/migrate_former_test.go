@@ -37,13 +37,39 @@ const (
 	formerExports, formerSyncs, formerReleases = 6, 7, 7
 )
 
+// formerLabels are on every object of its chart.
+const formerLabels = `app.kubernetes.io/name: omni-cluster-operator, app.kubernetes.io/instance: omni-cluster-operator, helm.sh/chart: omni-cluster-operator-0.4.0`
+
+// formerInstallation is what else its release has, with namespace.create, and Omni's key beside it.
+const formerInstallation = `apiVersion: v1
+kind: Namespace
+metadata: {name: ` + formerNamespace + `, labels: {` + formerLabels + `}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: webhook-service, namespace: ` + formerNamespace + `, labels: {` + formerLabels + `}}
+spec: {ports: [{port: 443}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: omni-cluster-operator-manager-role, labels: {` + formerLabels + `}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: sh.helm.release.v1.omni-cluster-operator.v1, namespace: ` + formerNamespace + `, labels: {owner: helm, name: omni-cluster-operator}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: omni-service-account, namespace: ` + formerNamespace + `}
+`
+
 // formerOperator is its Deployment, and a webhook that refuses everything because nobody answers it.
 const formerOperator = `apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: ` + formerDeployment + `
   namespace: ` + formerNamespace + `
-  labels: {app.kubernetes.io/name: omni-cluster-operator, control-plane: controller-manager}
+  labels: {` + formerLabels + `, control-plane: controller-manager}
 spec:
   replicas: 2
   selector: {matchLabels: {control-plane: controller-manager}}
@@ -108,8 +134,7 @@ func newFormer(t *testing.T) *former {
 	m.run("apply", "-f", "testdata/former-definitions.yaml")
 	m.run("wait", "customresourcedefinitions", "--all", "--for=condition=Established", "--timeout=60s")
 	m.run("create", "namespace", m.name)
-	m.run("create", "namespace", formerNamespace)
-
+	m.applyFormer(formerInstallation)
 	m.makeClusters()
 	m.makeWorkload()
 	m.makeObjects()
@@ -313,15 +338,20 @@ data:
 	m.omni.ForgetRequests()
 }
 
+// applyFormer applies objects of the operator's own namespace, not of the test's.
+func (m *former) applyFormer(manifests string) {
+	m.t.Helper()
+
+	if _, _, err := m.hub.KubectlInput(m.t.Context(), strings.NewReader(manifests), "apply", "-f", "-"); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
 // startOperator begins to play the operator.
 func (m *former) startOperator() {
 	m.t.Helper()
 
-	// Of its own namespace, not of the test's.
-	if _, _, err := m.hub.KubectlInput(m.t.Context(), strings.NewReader(formerOperator), "apply", "-f", "-"); err != nil {
-		m.t.Fatal(err)
-	}
-
+	m.applyFormer(formerOperator)
 	m.wait("the webhook to refuse", func() error {
 		if _, err := m.try("label", "omnicluster", "demo", "refused=yes", "--dry-run=server"); err != nil {
 			return nil

@@ -88,6 +88,26 @@ func (m *migrating) nothingLost(when string) {
 	}
 }
 
+// uninstallFormer takes the page's commands for an installation that has its Namespace: that stays, and Omni's key in it.
+func (m *migrating) uninstallFormer() {
+	m.t.Helper()
+
+	for _, commands := range pageBlocks(m.t, "docs/how-to/migrate.md", "sh") {
+		if strings.Contains(commands.text, "owner=helm") {
+			m.newReader().types(commands.text)
+		}
+	}
+
+	left := m.run("get", "deployments,services,secrets", "-n", formerNamespace, "-o", "name")
+	if left += m.run("get", "clusterrole", "omni-cluster-operator-manager-role", "--ignore-not-found", "-o", "name"); left != "secret/omni-service-account\n" {
+		m.t.Errorf("after the uninstallation:\n%s", left)
+	}
+
+	if phase := m.run("get", "namespace", formerNamespace, "-o", "jsonpath={.status.phase}"); phase != "Active" {
+		m.t.Errorf("its Namespace is %s", phase)
+	}
+}
+
 // install installs our operator, as the command asks.
 func (m *migrating) install() {
 	m.t.Helper()
@@ -129,7 +149,7 @@ func TestMigrate(t *testing.T) {
 	m.killAt(reversibleSteps + 1)
 
 	output, _, err := m.migrate("run", 0, 0)
-	if err == nil || !strings.Contains(output, "is not installed yet") {
+	if err == nil || !strings.Contains(output, "is not installed yet") || !strings.Contains(output, "Namespace "+formerNamespace+" is part of the old installation") {
 		t.Fatalf("before our operator is installed: %v\n%s", err, output)
 	}
 
@@ -138,6 +158,7 @@ func TestMigrate(t *testing.T) {
 	}
 
 	m.nothingLost("after the definitions went")
+	m.uninstallFormer()
 	m.install()
 
 	for step := reversibleSteps + 2; step <= migrationSteps; step++ {
