@@ -77,7 +77,12 @@ func (p *Plan) refusedObjects() int {
 
 // problemsOf returns the problems that have to be resolved first.
 func problemsOf(s *state) []string {
-	if len(s.Definitions) == 0 {
+	older := olderProblem(s)
+
+	switch {
+	case len(s.Definitions) == 0 && older != "":
+		return []string{older}
+	case len(s.Definitions) == 0:
 		return []string{"there are no custom resource definitions of " + v1alpha1.GroupName + ": nothing has to be moved"}
 	}
 
@@ -99,6 +104,10 @@ func problemsOf(s *state) []string {
 			problems = append(problems, fmt.Sprintf("%s has the finalizer %s, which is not the old operator's: its definition could not be deleted. "+
 				"Have its owner take it off", idOf(&s.Objects[i]), strings.Join(held, ", ")))
 		}
+	}
+
+	if older != "" {
+		problems = append(problems, older)
 	}
 
 	return problems
@@ -133,6 +142,10 @@ func notesOf(s *state) []string {
 		if by := heldBy(&s.Deployments[i]); by != "" {
 			notes = append(notes, fmt.Sprintf("%s is kept by %s, which would start it again: suspend that first", idOf(&s.Deployments[i]), by))
 		}
+	}
+
+	if note := olderNote(s); note != "" {
+		notes = append(notes, note)
 	}
 
 	notes = append(notes, s.Namespaces...)

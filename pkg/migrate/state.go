@@ -42,6 +42,9 @@ type state struct {
 	Objects []unstructured.Unstructured
 	// Owned are the Secrets that objects of the group own, without content.
 	Owned []metav1.PartialObjectMetadata
+	// OlderDefinitions and OlderObjects are those of the older group.
+	OlderDefinitions []unstructured.Unstructured
+	OlderObjects     []unstructured.Unstructured
 	// Registration is the APIService; nil if there is none.
 	Registration *unstructured.Unstructured
 }
@@ -61,7 +64,7 @@ func (h *hub) look(ctx context.Context) (*state, error) {
 
 	s.HubID = string(system.GetUID())
 
-	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOperator, h.lookObjects, h.lookSecrets} {
+	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOlder, h.lookOperator, h.lookObjects, h.lookSecrets} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
@@ -79,8 +82,11 @@ func (h *hub) lookDefinitions(ctx context.Context, s *state) error {
 	}
 
 	for i := range all {
-		if group, _, _ := unstructured.NestedString(all[i].Object, "spec", "group"); group == v1alpha1.GroupName {
+		switch group, _, _ := unstructured.NestedString(all[i].Object, "spec", "group"); group {
+		case v1alpha1.GroupName:
 			s.Definitions = append(s.Definitions, all[i])
+		case olderGroup:
+			s.OlderDefinitions = append(s.OlderDefinitions, all[i])
 		}
 	}
 
