@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -161,9 +162,17 @@ func (s *state) serves(configuration *unstructured.Unstructured) bool {
 		return !slices.ContainsFunc(s.Deployments, func(at unstructured.Unstructured) bool {
 			full, fits := strings.CutSuffix(at.GetName(), "-controller-manager")
 
-			return fits && at.GetNamespace() == namespace && service == full+"-webhook-service"
+			return fits && at.GetNamespace() == namespace && service == webhookService(full)
 		})
 	})
+}
+
+// webhookService is the name of the webhook's Service of an installation: the chart cuts it at what a DNS label may have, and a
+// dash off its end.
+func webhookService(full string) string {
+	name := full + "-webhook-service"
+
+	return strings.TrimSuffix(name[:min(len(name), validation.DNS1035LabelMaxLength)], "-")
 }
 
 // lookObjects reads the objects of all definitions, also of kinds that we do not have.
