@@ -30,6 +30,7 @@ func planOf(s *state, b *backup) *Plan {
 	p := &Plan{Objects: ConvertAll(s.Objects), Problems: append(problemsOf(s), stoppedEarlier(s, b)...), Notes: notesOf(s), state: s}
 	for i, c := range p.Objects {
 		c.refuseEarlier(&s.Objects[i], b, beforeItRuns(s))
+		c.refuseUnrendered(s, b)
 	}
 
 	return p

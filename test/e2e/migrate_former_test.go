@@ -91,12 +91,12 @@ webhooks:
     rules: [{apiGroups: [omni.texashpc.com], apiVersions: ["*"], operations: [CREATE, UPDATE, DELETE], resources: ["*"]}]
 `
 
-// formerKinds are the resources of its definitions.
+// formerKinds are the resources of its definitions that we have, too.
 var formerKinds = []string{
 	"omniconnections", "omniclusters", "omnicontrolplanes", "omniworkers", "omnimachines", "omnikubeconfigexports", "omnisecretsyncs", "omnihelmreleases",
 }
 
-// former is a management cluster with the operator with CRDs, thirty of its objects, and what it has made of them: clusters
+// former is a management cluster with the operator with CRDs, 33 of its objects, and what it has made of them: clusters
 // in Omni, and Secrets and releases in a workload cluster. The operator itself is played by a Deployment whose Pods nobody
 // runs, and by somebody who notes what it would destroy.
 type former struct {
@@ -138,6 +138,7 @@ func newFormer(t *testing.T) *former {
 	m.makeClusters()
 	m.makeWorkload()
 	m.makeObjects()
+	m.makeRendered()
 	m.startOperator()
 
 	return m
@@ -159,7 +160,8 @@ func (m *former) makeClusters() {
 	m.t.Helper()
 
 	plain := fmt.Sprintf(plainCluster, "demo", m.machines[0])
-	demo := strings.Replace(plain, "kubernetes: {version: v1.35.1}", "kubernetes:\n  version: v1.35.1\n  manifests:\n  - "+formerManifests+"\npatches:\n- "+formerClusterPatch, 1) +
+	demo := strings.Replace(plain, "kubernetes: {version: v1.35.1}", "kubernetes:\n  version: v1.35.1\n  manifests: ["+formerManifests+", "+formerRenderedManifests+"]\npatches:\n- "+
+		formerClusterPatch+"\n- "+formerRenderedPatch, 1) +
 		fmt.Sprintf("---\nkind: Workers\nname: demo-w\nmachineClass: {name: %s, size: 2}\n---\nkind: Machine\nname: %s\nlabels: {rack: \"7\"}\npatches:\n- %s\n", pool, m.machines[0], formerMachinePatch)
 
 	if !strings.Contains(demo, formerManifests) {
@@ -390,7 +392,7 @@ func (m *former) play(ctx context.Context) {
 }
 
 func (m *former) destroyDeleted(ctx context.Context, objects dynamic.Interface) {
-	for _, kind := range formerKinds {
+	for _, kind := range slices.Concat(formerKinds, formerRenderedKinds) {
 		list, err := objects.Resource(v1alpha1.SchemeGroupVersion.WithResource(kind)).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			continue
@@ -411,7 +413,7 @@ func (m *former) objects() map[string]string {
 	m.t.Helper()
 
 	var list struct{ Items []map[string]any }
-	if err := json.Unmarshal([]byte(m.run("get", strings.Join(formerKinds, ","), "-o", "json")), &list); err != nil {
+	if err := json.Unmarshal([]byte(m.run("get", strings.Join(slices.Concat(formerKinds, formerRenderedKinds), ","), "-o", "json")), &list); err != nil {
 		m.t.Fatal(err)
 	}
 

@@ -125,7 +125,7 @@ func (m *migrating) install() {
 	}
 }
 
-// Thirty objects of the operator with CRDs become ours by `migrate run`, which is killed three times in each of its steps, and
+// 33 objects of the operator with CRDs become ours by `migrate run`, which is killed three times in each of its steps, and
 // undone once: nothing is destroyed, nobody who uses what they made notices, and each plan is empty or stays observed.
 func TestMigrate(t *testing.T) {
 	slow(t)
@@ -204,6 +204,8 @@ func (m *migrating) backAsItWas(original map[string]string) {
 	if _, err := m.try("label", "omnicluster", "demo", "refused=yes", "--dry-run=server"); err == nil {
 		m.t.Error("the webhook is not back")
 	}
+
+	m.ownsRendered()
 }
 
 // takesOver runs the command to its end, with the one plan that is not empty made empty by its user.
@@ -247,6 +249,7 @@ func (m *migrating) takesOver() {
 
 	m.nothingLost("at the end")
 	m.permitsNothing()
+	m.keepsRendered()
 
 	for _, write := range m.omni.Writes() {
 		if write.Verb != "Update" || write.Type != "Clusters.omni.sidero.dev" {
