@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -32,7 +33,7 @@ func ContentSum(ctx context.Context, text []byte, limits Limits) (Sum, error) {
 	)
 
 	err := split(text, func(part []byte) error {
-		found, one, err := sumOfPart(ctx, part, limits)
+		found, one, err := sumOfPart(ctx, withoutSeparator(part), limits)
 		if err != nil {
 			return err
 		}
@@ -46,6 +47,17 @@ func ContentSum(ctx context.Context, text []byte, limits Limits) (Sum, error) {
 	}
 
 	return sumOf("documents", sums...), nil
+}
+
+// withoutSeparator takes the line off that begins a part, which the splitter leaves before the first one: with it, comments alone
+// would be a document of null.
+func withoutSeparator(part []byte) []byte {
+	line, rest, _ := bytes.Cut(part, []byte("\n"))
+	if string(bytes.TrimRight(line, " \t\r")) == "---" {
+		return rest
+	}
+
+	return part
 }
 
 // sumOfPart returns the sums of the document in a part of a text, if there is one: as YAML 1.2 with every digit, and as

@@ -34,6 +34,8 @@ func TestContentSumIgnoresFormat(t *testing.T) {
 		"a block of text":      {"a: |\n    b\n    c\n", `a: "b\nc\n"`},
 		"separators":           {"---\na: 1\n---\nb: 1\n", "a: 1\n---\nb: 1"},
 		"comments alone":       {"# x\n---\na: 1\n---\n# y\n", "a: 1\n"},
+		"comments alone first": {"--- \n# x\n---\na: 1\n", "a: 1\n"},
+		"nothing first":        {"---\n---\na: 1\n", "a: 1\n"},
 		"nothing":              {"", "# x\n"},
 		"spellings of null":    {"a: ~\nb:\n", "a: null\nb: Null"},
 	} {

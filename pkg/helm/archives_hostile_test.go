@@ -129,7 +129,7 @@ func TestArchivesOfActionsThatHang(t *testing.T) {
 			<-end
 		}
 
-		answer(to, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "hook"))
+		refuse(to, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "hook"))
 	}
 
 	target := Target{Config: cluster.config(), Namespace: "apps", Charts: pool, Validated: everyKind{}}

@@ -27,7 +27,7 @@ func TestAClusterThatWantsLongWaits(t *testing.T) {
 	server := httptest.NewTLSServer(http.HandlerFunc(func(to http.ResponseWriter, _ *http.Request) {
 		to.Header().Set("Content-Type", "application/json")
 		to.Header().Set("Retry-After", "86400")
-		answer(to, apierrors.NewTooManyRequests("tomorrow", 86400))
+		refuse(to, apierrors.NewTooManyRequests("tomorrow", 86400))
 	}))
 	t.Cleanup(server.Close)
 

@@ -14,8 +14,8 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// answer refuses a request as an API server does it.
-func answer(to http.ResponseWriter, refused *apierrors.StatusError) {
+// refuse refuses a request as an API server does it.
+func refuse(to http.ResponseWriter, refused *apierrors.StatusError) {
 	refused.ErrStatus.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
 
 	to.WriteHeader(int(refused.ErrStatus.Code))

@@ -109,7 +109,7 @@ func TestWhatIsKeptOfFailedRevisionsCounts(t *testing.T) {
 	cluster.configMaps = func(to http.ResponseWriter, _ *http.Request) {
 		bytes, _ := recordMemory.bytes.Load()
 		held.Store(bytes)
-		answer(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
+		refuse(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
 	}
 
 	observed := cluster.addFailed(t, 4, oneObject, func(version int) map[string]any {

@@ -39,7 +39,7 @@ func TestOldValuesOfARefusedChangeAreNotTold(t *testing.T) {
 					return
 				}
 
-				answer(to, apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{
+				refuse(to, apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "a", field.ErrorList{
 					field.Forbidden(field.NewPath("data"), fmt.Sprintln("may not change:", first, second, third, today)),
 				}))
 			}

@@ -41,7 +41,7 @@ func TestManyLargeRecordsAtOnce(t *testing.T) {
 			<-end
 		}
 
-		answer(to, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a"))
+		refuse(to, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a"))
 	}
 
 	large := applied(1, common.StatusDeployed, largeManifest(120_000), nil)
@@ -83,7 +83,7 @@ func TestManyLargeRecordsAtOnce(t *testing.T) {
 func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 	cluster := newFakeCluster(t)
 	cluster.configMaps = func(to http.ResponseWriter, _ *http.Request) {
-		answer(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
+		refuse(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
 	}
 
 	cluster.add(t, applied(1, common.StatusSuperseded, largeManifest(40_000), nil))

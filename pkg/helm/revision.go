@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
@@ -251,6 +253,12 @@ func (c *Client) Observe(ctx context.Context) (Observed, error) {
 	selector := labels.Set{"owner": "helm", "name": c.target.Name}.String()
 
 	list, err := client.Resource(secretsResource()).Namespace(c.target.Namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+
+	var limit *answer.LimitError
+	if errors.As(err, &limit) {
+		return Observed{}, c.tooMany(limit)
+	}
+
 	if err != nil {
 		return Observed{}, classify("list the revisions of the release", err, c.redactorFor(values.Values{}))
 	}
@@ -267,6 +275,14 @@ func (c *Client) Observe(ctx context.Context) (Observed, error) {
 	slices.SortFunc(observed.Revisions, func(a, b Revision) int { return cmp.Compare(b.Number, a.Number) })
 
 	return observed, nil
+}
+
+// tooMany is the error of a release of which not even the labels of the records are read. Nothing keeps their number small
+// with maxHistory: 0.
+func (c *Client) tooMany(limit *answer.LimitError) error {
+	return &Error{Reason: ReasonRecord, Message: fmt.Sprintf("the release has so many revisions that they are not listed, and nothing was changed: the workload cluster %s. "+
+		"Delete the records of older ones there (kubectl delete secrets --namespace %s --selector owner=helm,name=%s,status=superseded), and let spec.maxHistory keep fewer",
+		limit, c.target.Namespace, c.target.Name)}
 }
 
 // parseRevision reads the labels of a record. What of them gets into statuses has no other bound: with a value that no API

@@ -43,6 +43,9 @@ type Converted struct {
 	Changes []Finding
 	// Warnings are the warnings of our API server about the object.
 	Warnings []string
+
+	// rendered is the Secret of an object that becomes a manifest of an OmniCluster; empty for all others.
+	rendered string
 }
 
 // ID names the object for people.
@@ -97,6 +100,7 @@ func ConvertAll(old []unstructured.Unstructured) []*Converted {
 		all = append(all, Convert(&old[i]))
 	}
 
+	carryRendered(old, all)
 	noteReferences(all)
 	refuseSameCluster(all)
 

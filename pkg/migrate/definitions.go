@@ -156,9 +156,7 @@ func (m *Migration) waitForAPI(ctx context.Context) error {
 		}
 
 		if !s.registered() {
-			return "", fmt.Errorf("%w. Uninstall what is left of the old one (helm uninstall of its releases; keep the namespace of the key's Secret), "+
-				"install this one (docs/how-to/install.md), and run this again:\n  helm install omni-cluster-operator artifacts/chart/omni-cluster-operator --namespace omni-cluster-operator-system\n"+
-				"  kubectl wait apiservice %s --for=condition=Available --timeout=5m", ErrNotInstalled, registration)
+			return "", m.notInstalled(ctx)
 		}
 
 		if message, available := isAvailable(s.Registration); !available {
@@ -168,6 +166,24 @@ func (m *Migration) waitForAPI(ctx context.Context) error {
 		// The condition Available is what the aggregator saw a moment ago; only an answer of the API counts.
 		return m.hub.served(ctx), nil
 	})
+}
+
+// notInstalled says what the user does next.
+func (m *Migration) notInstalled(ctx context.Context) error {
+	uninstall := "helm uninstall of its releases; keep the namespace of the key's Secret"
+
+	warnings, err := m.hub.namespaceWarnings(ctx, m.backup.Deployments)
+	if err != nil {
+		return err
+	}
+
+	if len(warnings) > 0 {
+		uninstall = strings.Join(warnings, ". ")
+	}
+
+	return fmt.Errorf("%w. Uninstall what is left of the old one (%s), "+
+		"install this one (docs/how-to/install.md), and run this again:\n  helm install omni-cluster-operator artifacts/chart/omni-cluster-operator --namespace omni-cluster-operator-system\n"+
+		"  kubectl wait apiservice %s --for=condition=Available --timeout=5m", ErrNotInstalled, uninstall, registration)
 }
 
 // served says why our API does not answer; empty if it does.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -11,19 +12,24 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// converted returns our objects for those of the backup, in the order of the import.
+// converted returns our objects for those of the backup, in the order of the import. What becomes a part of another object is
+// none.
 func (m *Migration) converted() []*Converted {
 	byKind := map[string][]unstructured.Unstructured{}
 	for _, obj := range m.backup.Objects {
 		byKind[obj.GetKind()] = append(byKind[obj.GetKind()], obj)
 	}
 
-	var ordered []unstructured.Unstructured
+	ordered := slices.Concat(byKind[addonKind], byKind[ciliumKind])
 	for _, k := range kinds() {
 		ordered = append(ordered, byKind[k.Name]...)
 	}
 
-	return ConvertAll(ordered)
+	return only(ConvertAll(ordered), func(c *Converted) bool {
+		_, known := kindNamed(c.Kind)
+
+		return known
+	})
 }
 
 // observed returns the form in which an object is created first: nothing is written to Omni before the plan is known,

@@ -20,9 +20,24 @@ func TestRefusedBySize(t *testing.T) {
 		many = append(many, fmt.Sprintf("{name: m%d, mode: full, inline: [{apiVersion: v1, kind: List, metadata: {name: m}, items: [%s]}]}", i, strings.Repeat("1,", 9_900)))
 	}
 
-	for want, manifests := range map[string][]string{"spec: Too long: has 12": large, "spec: Invalid value: has more than 50000 values": many} {
-		old := stored(t, "OmniCluster", "", `{connectionRef: {name: omni}, talos: {version: v1.13.3}, kubernetes: {version: v1.35.1, manifests: [`+strings.Join(manifests, ", ")+`]}}`)
-		wantFindings(t, "refused", []string{want}, Convert(old).Refusals)
+	// Definitions store what is nested deeper than our API server can list.
+	nested := func(levels int) []string {
+		return []string{`{name: deep, mode: full, inline: [{apiVersion: v1, kind: ConfigMap, metadata: {name: m}, a: ` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}]}`}
+	}
+
+	for name, test := range map[string]struct{ manifests, want []string }{
+		"large":       {large, []string{"spec: Too long: has 12"}},
+		"many values": {many, []string{"spec: Invalid value: has more than 50000 values"}},
+		"flat enough": {nested(120), nil},
+		"deep":        {nested(150), []string{"spec.kubernetes.manifests[0].inline: Invalid value: is nested deeper than 128 levels"}},
+		"deeper": {nested(300), []string{
+			"spec.kubernetes.manifests[0].inline: Invalid value: is nested deeper than 128 levels", "spec: Invalid value: is nested deeper than 256 levels",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := stored(t, "OmniCluster", "", `{connectionRef: {name: omni}, talos: {version: v1.13.3}, kubernetes: {version: v1.35.1, manifests: [`+strings.Join(test.manifests, ", ")+`]}}`)
+			wantFindings(t, "refused", test.want, Convert(old).Refusals)
+		})
 	}
 }
 

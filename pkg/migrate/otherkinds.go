@@ -17,9 +17,9 @@ func otherKind(kind, name string) string {
 		"Omni removes that from the workload cluster"
 
 	switch kind {
-	case "OmniClusterAddon":
+	case addonKind:
 		return text + keepManifests(name+"-addon-manifest")
-	case "OmniCilium":
+	case ciliumKind:
 		return text + ", which is without a network then" + keepManifests(name+"-cilium-manifest") +
 			", and the patch disable-default-cni-for-cilium under its spec.patches"
 	}

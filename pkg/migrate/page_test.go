@@ -17,7 +17,7 @@ import (
 )
 
 // The commands of the pages that take finalizers and owners off take only this operator's: those of other controllers stay,
-// in their order, wherever they stand in the list.
+// in their order, wherever they stand in the list. So do those of the migration with the older group in place of ours.
 func TestPagesTakeOffOnlyOurs(t *testing.T) {
 	const (
 		objects = `{"items":[
@@ -33,23 +33,27 @@ func TestPagesTakeOffOnlyOurs(t *testing.T) {
  {"kind":"Secret","metadata":{"namespace":"b","name":"theirs","ownerReferences":[{"apiVersion":"v1","uid":"1"}],"finalizers":["x.io/1"]}}]}`
 	)
 
+	migrated := map[string]string{
+		"both":  `{"finalizers":["x.io/1","x.io/2"]}`,
+		"ours":  `{"finalizers":[]}`,
+		"owned": `{"ownerReferences":[{"apiVersion":"v1","uid":"1"},{"apiVersion":"apps/v1","uid":"3"}]}`,
+	}
+
 	for _, test := range []struct {
-		page, with string
-		want       map[string]string // the metadata of what is patched
+		page, with, group string
+		want              map[string]string // the metadata of what is patched
 	}{
-		{"migrate.md", "finalizers", map[string]string{
-			"both":  `{"finalizers":["x.io/1","x.io/2"]}`,
-			"ours":  `{"finalizers":[]}`,
-			"owned": `{"ownerReferences":[{"apiVersion":"v1","uid":"1"},{"apiVersion":"apps/v1","uid":"3"}]}`,
-		}},
-		{"install.md", "omni.texashpc.com/in-use", map[string]string{
+		{"migrate.md", "finalizers", "omni.texashpc.com", migrated},
+		{"migrate.md", "finalizers", olderGroup, migrated},
+		{"install.md", "omni.texashpc.com/in-use", "omni.texashpc.com", map[string]string{
 			"used":    `{"finalizers":["x.io/1","x.io/2"]}`,
 			"binding": `{"finalizers":["x.io/1"]}`,
 			"lease":   `{"finalizers":[]}`,
 		}},
 	} {
 		script := blockOf(t, filepath.Join("../../docs/how-to", test.page), test.with)
-		p := pageShell{t: t, dir: t.TempDir(), lists: map[string]string{"secrets": secrets, "objects": objects}}
+		inGroup := strings.NewReplacer("omni.texashpc.com", test.group)
+		p := pageShell{t: t, dir: t.TempDir(), group: test.group, lists: map[string]string{"secrets": inGroup.Replace(secrets), "objects": inGroup.Replace(objects)}}
 
 		got := p.run(script)
 		if len(got) != len(test.want) {
@@ -97,6 +101,7 @@ func blockOf(t *testing.T, path, with string) string {
 type pageShell struct {
 	t     *testing.T
 	dir   string
+	group string            // of the objects
 	lists map[string]string // answers to get, by resource
 }
 
@@ -109,7 +114,7 @@ name= type=
 while [ $# -gt 0 ]; do
   case "$1" in
   -n|--namespace) shift;;
-  patch) shift; case "$1" in secret|Secret|Lease|RoleBinding|*.omni.texashpc.com) name=$2; shift;; esac;;
+  patch) shift; case "$1" in secret|Secret|Lease|RoleBinding|*.v1alpha1.omni.*) name=$2; shift;; esac;;
   --type=*) type=${1#--type=};;
   --type) type=$2; shift;;
   -p|--patch) printf '%s\t%s\t%s\n' "$name" "$type" "$2" >> "$DIR/patches"; shift;;
@@ -122,7 +127,7 @@ done
 func (p pageShell) run(script string) map[string]map[string]any {
 	p.t.Helper()
 
-	for _, of := range regexp.MustCompile(`(?s)kubectl get (\S+).*?-o go-template='(.*?)'`).FindAllStringSubmatch(script, -1) {
+	for _, of := range regexp.MustCompile(`(?s)kubectl get (\S+).*?-o go-template='(.*?)'`).FindAllStringSubmatch(strings.ReplaceAll(script, `'"$group"'`, p.group), -1) {
 		name := "objects"
 		if strings.HasPrefix(of[1], "secrets") {
 			name = "secrets"
@@ -134,7 +139,7 @@ func (p pageShell) run(script string) map[string]map[string]any {
 	p.write("kubectl", kubectl, 0o700)
 
 	shell := exec.CommandContext(p.t.Context(), "sh", "-e", "-u", "-c", script)
-	shell.Env = []string{"PATH=" + p.dir + string(os.PathListSeparator) + os.Getenv("PATH"), "DIR=" + p.dir, "kinds=omniclusters,omniworkers"}
+	shell.Env = []string{"PATH=" + p.dir + string(os.PathListSeparator) + os.Getenv("PATH"), "DIR=" + p.dir, "kinds=omniclusters,omniworkers", "group=" + p.group}
 
 	if out, err := shell.CombinedOutput(); err != nil {
 		p.t.Fatalf("%s\n%v: %s", script, err, out)

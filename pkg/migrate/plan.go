@@ -30,6 +30,7 @@ func planOf(s *state, b *backup) *Plan {
 	p := &Plan{Objects: ConvertAll(s.Objects), Problems: append(problemsOf(s), stoppedEarlier(s, b)...), Notes: notesOf(s), state: s}
 	for i, c := range p.Objects {
 		c.refuseEarlier(&s.Objects[i], b, beforeItRuns(s))
+		c.refuseUnrendered(s, b)
 	}
 
 	return p
@@ -77,7 +78,12 @@ func (p *Plan) refusedObjects() int {
 
 // problemsOf returns the problems that have to be resolved first.
 func problemsOf(s *state) []string {
-	if len(s.Definitions) == 0 {
+	older := olderProblem(s)
+
+	switch {
+	case len(s.Definitions) == 0 && older != "":
+		return []string{older}
+	case len(s.Definitions) == 0:
 		return []string{"there are no custom resource definitions of " + v1alpha1.GroupName + ": nothing has to be moved"}
 	}
 
@@ -99,6 +105,10 @@ func problemsOf(s *state) []string {
 			problems = append(problems, fmt.Sprintf("%s has the finalizer %s, which is not the old operator's: its definition could not be deleted. "+
 				"Have its owner take it off", idOf(&s.Objects[i]), strings.Join(held, ", ")))
 		}
+	}
+
+	if older != "" {
+		problems = append(problems, older)
 	}
 
 	return problems
@@ -135,6 +145,11 @@ func notesOf(s *state) []string {
 		}
 	}
 
+	if note := olderNote(s); note != "" {
+		notes = append(notes, note)
+	}
+
+	notes = append(notes, s.Namespaces...)
 	holders := map[string]int{}
 
 	for i := range s.Objects {

@@ -64,7 +64,8 @@ func TestPlanGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := stateOf(t, name+".yaml")
 			if name == "fleet" {
-				s.Owned = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "demo-kubeconfig"}}}
+				s.Owned = []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "demo-kubeconfig"}}, {ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: "metrics-addon-manifest"}}}
+				s.Namespaces = []string{"Namespace omni-cluster-operator-system is part of the old installation"}
 				s.OtherWebhooks = []string{"ValidatingWebhookConfiguration policies"}
 			}
 

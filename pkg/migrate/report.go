@@ -38,7 +38,7 @@ type Result struct {
 	Text string
 
 	namespace, name string
-	cluster         bool
+	cluster, again  bool
 }
 
 // Report is the result of a migration.
@@ -48,7 +48,7 @@ type Report struct {
 
 func (r *Report) add(c *Converted, v verdict) {
 	r.Results = append(r.Results, Result{
-		Object: c.ID(), State: v.state, Text: v.text, namespace: c.Namespace, name: c.Name, cluster: c.Kind == "OmniCluster",
+		Object: c.ID(), State: v.state, Text: v.text, namespace: c.Namespace, name: c.Name, cluster: c.Kind == "OmniCluster", again: v.again,
 	})
 }
 
@@ -62,26 +62,41 @@ func (r *Report) state(c *Converted) State {
 	return ""
 }
 
-// problem returns an error unless every object is as it was before.
+// problem returns an error if another run is needed: an object is not finished, or has something that this command gave it
+// for the takeover. An object that is as it was before needs none, also if it is not Ready.
 func (r *Report) problem() error {
-	observed, waiting := 0, 0
+	var left []string
 
-	for _, result := range r.Results {
-		switch result.State {
-		case Observed:
-			observed++
-		case Waiting:
-			waiting++
-		case TakenOver, Suspended, Ready, NotReady, Missing:
+	for _, of := range []struct {
+		text    string
+		belongs func(Result) bool
+	}{
+		{"%d clusters are only observed, because their plans are not empty", func(one Result) bool { return one.State == Observed }},
+		{"%d objects were not finished in time", func(one Result) bool { return one.State == Waiting }},
+		{"%d objects keep what this command gave them for the takeover", func(one Result) bool { return one.again }},
+	} {
+		if count := r.count(of.belongs); count > 0 {
+			left = append(left, fmt.Sprintf(of.text, count))
 		}
 	}
 
-	if observed+waiting == 0 {
+	if len(left) == 0 {
 		return nil
 	}
 
-	return fmt.Errorf("%d clusters are only observed, because their plans are not empty, and %d objects were not finished in time: see the report. "+
-		"Nothing was destroyed; run this again when you have dealt with them", observed, waiting)
+	return fmt.Errorf("%s: see the report. Nothing was destroyed; run this again when you have dealt with them", strings.Join(left, ", and "))
+}
+
+func (r *Report) count(belongs func(Result) bool) int {
+	count := 0
+
+	for _, result := range r.Results {
+		if belongs(result) {
+			count++
+		}
+	}
+
+	return count
 }
 
 // Print writes the report for people.
@@ -108,6 +123,10 @@ func (r *Report) Print(out io.Writer) error {
 			w.line("    kubectl patch omnicluster %s -n %s --type=merge -p '{\"spec\":{\"changePolicy\":\"Apply\"}}'", result.name, result.namespace)
 			w.line("    What it destroys waits for your approval (docs/how-to/approve.md).")
 		}
+	}
+
+	if unready := r.count(func(one Result) bool { return one.State == NotReady }); unready > 0 {
+		w.line("\n%d objects are not Ready, and were not before: the migration has not made them so, and does not wait for them.", unready)
 	}
 
 	return w.err

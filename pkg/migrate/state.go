@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -17,9 +18,11 @@ import (
 const (
 	// operatorSelector selects the Deployment of the operator with CRDs, whatever the name of its Helm release. Our
 	// Deployment has another name label, and no label control-plane.
-	operatorSelector = nameLabel + "=" + nameValue + ",control-plane=controller-manager"
-	nameLabel        = "app.kubernetes.io/name"
-	nameValue        = "omni-cluster-operator"
+	operatorSelector  = nameLabel + "=" + nameValue + "," + controlPlaneLabel + "=" + controlPlaneValue
+	nameLabel         = "app.kubernetes.io/name"
+	nameValue         = "omni-cluster-operator"
+	controlPlaneLabel = "control-plane"
+	controlPlaneValue = "controller-manager"
 	// theirFinalizer is the finalizer of the operator with CRDs.
 	theirFinalizer = v1alpha1.GroupName + "/finalizer"
 	// registration is the name of the APIService of our group.
@@ -31,6 +34,8 @@ type state struct {
 	HubID       string
 	Definitions []unstructured.Unstructured
 	Deployments []unstructured.Unstructured
+	// Namespaces are warnings of Namespaces that go with the old installation.
+	Namespaces []string
 	// Webhooks are configurations of the operator; OtherWebhooks name the group but belong to somebody else.
 	Webhooks      []unstructured.Unstructured
 	OtherWebhooks []string
@@ -38,6 +43,9 @@ type state struct {
 	Objects []unstructured.Unstructured
 	// Owned are the Secrets that objects of the group own, without content.
 	Owned []metav1.PartialObjectMetadata
+	// OlderDefinitions and OlderObjects are those of the older group.
+	OlderDefinitions []unstructured.Unstructured
+	OlderObjects     []unstructured.Unstructured
 	// Registration is the APIService; nil if there is none.
 	Registration *unstructured.Unstructured
 }
@@ -57,7 +65,7 @@ func (h *hub) look(ctx context.Context) (*state, error) {
 
 	s.HubID = string(system.GetUID())
 
-	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOperator, h.lookObjects, h.lookSecrets} {
+	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOlder, h.lookOperator, h.lookObjects, h.lookSecrets} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
@@ -75,8 +83,11 @@ func (h *hub) lookDefinitions(ctx context.Context, s *state) error {
 	}
 
 	for i := range all {
-		if group, _, _ := unstructured.NestedString(all[i].Object, "spec", "group"); group == v1alpha1.GroupName {
+		switch group, _, _ := unstructured.NestedString(all[i].Object, "spec", "group"); group {
+		case v1alpha1.GroupName:
 			s.Definitions = append(s.Definitions, all[i])
+		case olderGroup:
+			s.OlderDefinitions = append(s.OlderDefinitions, all[i])
 		}
 	}
 
@@ -151,9 +162,17 @@ func (s *state) serves(configuration *unstructured.Unstructured) bool {
 		return !slices.ContainsFunc(s.Deployments, func(at unstructured.Unstructured) bool {
 			full, fits := strings.CutSuffix(at.GetName(), "-controller-manager")
 
-			return fits && at.GetNamespace() == namespace && service == full+"-webhook-service"
+			return fits && at.GetNamespace() == namespace && service == webhookService(full)
 		})
 	})
+}
+
+// webhookService is the name of the webhook's Service of an installation: the chart cuts it at what a DNS label may have, and a
+// dash off its end.
+func webhookService(full string) string {
+	name := full + "-webhook-service"
+
+	return strings.TrimSuffix(name[:min(len(name), validation.DNS1035LabelMaxLength)], "-")
 }
 
 // lookObjects reads the objects of all definitions, also of kinds that we do not have.

@@ -63,6 +63,10 @@ func (m *Migration) Run(ctx context.Context) (*Report, error) {
 			return m.report, err
 		}
 
+		if older := olderProblem(s); older != "" {
+			return m.report, errors.New(older)
+		}
+
 		if m.backup == nil {
 			if err := m.load(ctx, s); err != nil {
 				return m.report, err

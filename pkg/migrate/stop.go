@@ -46,6 +46,10 @@ func (m *Migration) look(ctx context.Context) (*state, error) {
 		}
 	}
 
+	if s.Namespaces, err = m.hub.namespaceWarnings(ctx, s.Deployments); err != nil {
+		return nil, err
+	}
+
 	return s, m.hub.lookWebhooks(ctx, s)
 }
 

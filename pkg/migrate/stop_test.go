@@ -54,6 +54,38 @@ metadata: {name: kube-system, uid: hub}`)))
 	}
 }
 
+// The chart cuts the name of its Service at 63 characters, and a dash that is last then, but not that of its Deployment.
+func TestWebhookServiceIsCut(t *testing.T) {
+	const rest = "a-fleet-of-clusters-in-several-regions-of-the-world-and-more-12" // 63 characters
+
+	for length, service := range map[int]string{
+		10: rest[:10] + "-webhook-service",
+		46: rest[:46] + "-webhook-service",
+		47: rest[:47] + "-webhook-service",
+		48: rest[:48] + "-webhook-servic",
+		54: rest[:54] + "-webhook",
+		55: rest[:55] + "-webhook",
+		62: rest[:62],
+		63: rest,
+	} {
+		s := &state{Deployments: []unstructured.Unstructured{*parsed(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: `+rest[:length]+`-controller-manager, namespace: old}`)}}
+
+		for called, theirs := range map[string]bool{service: true, service[:len(service)-2]: false, service + "x": false} {
+			webhook := parsed(t, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: `+rest[:length]+`-validating-webhook-configuration}
+webhooks: [{name: a, clientConfig: {service: {name: `+called+`, namespace: old}}, rules: [{apiGroups: [omni.texashpc.com]}]}]`)
+			if s.serves(webhook) != theirs {
+				t.Errorf("a name of %d characters: %s is the old operator's: %t", length, called, !theirs)
+			}
+		}
+	}
+}
+
 // With nameOverride neither the label nor the name of the webhook configuration says whose it is: its Service does.
 func TestWebhookOfANamedDeployment(t *testing.T) {
 	deployment := parsed(t, `

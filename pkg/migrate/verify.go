@@ -19,6 +19,7 @@ type verdict struct {
 	over  bool
 	state State
 	text  string // why, or what it waits for
+	again bool   // what this command gave the object for the takeover is taken away by another run
 }
 
 func waits(format string, args ...any) verdict {
@@ -222,7 +223,7 @@ func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstr
 
 	switch wanted, _ := c.Object.(*v1alpha1.OmniCluster); {
 	case live.Spec.Suspend && lacksDeletion(c, obj):
-		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it. " +
+		return verdict{over: true, again: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it. " +
 			"Its deletion lets the cluster go until then (deletePolicy.orphan): run this again after that, and it gets the policy that it had"}, nil
 	case live.Spec.Suspend:
 		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
@@ -262,7 +263,7 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 	case status == string(metav1.ConditionTrue):
 		return verdict{over: true, state: Ready, text: "Ready"}, m.endPermission(ctx, c, obj)
 	case !m.wasReady(c):
-		return verdict{over: true, state: NotReady, text: "not Ready, nor was it before: " + message + whilePermitted(c, obj)}, nil
+		return verdict{over: true, again: permits(c, obj), state: NotReady, text: "not Ready, nor was it before: " + message + whilePermitted(c, obj)}, nil
 	default:
 		return waits("%s", message), nil
 	}

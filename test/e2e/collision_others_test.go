@@ -100,8 +100,8 @@ func (c *collision) shell(script string) {
 	c.t.Logf("the steps:\n%s", out)
 }
 
-// shellBlocks returns the text of all blocks of a page that are marked sh, in their order.
-func shellBlocks(t *testing.T, path string) string {
+// shellBlocks returns the text of all blocks of a page below a heading that are marked sh, in their order.
+func shellBlocks(t *testing.T, path, heading string) string {
 	t.Helper()
 
 	page, err := os.ReadFile(path)
@@ -114,7 +114,12 @@ func shellBlocks(t *testing.T, path string) string {
 		inside bool
 	)
 
-	for line := range strings.Lines(string(page)) {
+	_, below, found := strings.Cut(string(page), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("%s has no %q", path, heading)
+	}
+
+	for line := range strings.Lines(below) {
 		switch {
 		case strings.HasPrefix(line, "```"):
 			inside = strings.TrimSpace(line) == "```sh"

@@ -172,7 +172,7 @@ func (c *collision) migrate() {
 		c.t.Errorf("the webhook that nobody serves refuses nothing: %s, %v", out, err)
 	}
 
-	c.shell(shellBlocks(c.t, c.repositoryFile("docs/how-to/migrate.md")))
+	c.shell(shellBlocks(c.t, c.repositoryFile("docs/how-to/migrate.md"), "## By hand"))
 	c.intact("while the definitions went")
 
 	if out := c.run("get", "secret", "demo-kubeconfig", "-o", "jsonpath={.metadata.ownerReferences[*].name}"); out != "of-somebody-else" {

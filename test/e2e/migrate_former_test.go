@@ -37,13 +37,39 @@ const (
 	formerExports, formerSyncs, formerReleases = 6, 7, 7
 )
 
+// formerLabels are on every object of its chart.
+const formerLabels = `app.kubernetes.io/name: omni-cluster-operator, app.kubernetes.io/instance: omni-cluster-operator, helm.sh/chart: omni-cluster-operator-0.4.0`
+
+// formerInstallation is what else its release has, with namespace.create, and Omni's key beside it.
+const formerInstallation = `apiVersion: v1
+kind: Namespace
+metadata: {name: ` + formerNamespace + `, labels: {` + formerLabels + `}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: webhook-service, namespace: ` + formerNamespace + `, labels: {` + formerLabels + `}}
+spec: {ports: [{port: 443}]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: omni-cluster-operator-manager-role, labels: {` + formerLabels + `}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: sh.helm.release.v1.omni-cluster-operator.v1, namespace: ` + formerNamespace + `, labels: {owner: helm, name: omni-cluster-operator}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: omni-service-account, namespace: ` + formerNamespace + `}
+`
+
 // formerOperator is its Deployment, and a webhook that refuses everything because nobody answers it.
 const formerOperator = `apiVersion: apps/v1
 kind: Deployment
 metadata:
   name: ` + formerDeployment + `
   namespace: ` + formerNamespace + `
-  labels: {app.kubernetes.io/name: omni-cluster-operator, control-plane: controller-manager}
+  labels: {` + formerLabels + `, control-plane: controller-manager}
 spec:
   replicas: 2
   selector: {matchLabels: {control-plane: controller-manager}}
@@ -65,12 +91,12 @@ webhooks:
     rules: [{apiGroups: [omni.texashpc.com], apiVersions: ["*"], operations: [CREATE, UPDATE, DELETE], resources: ["*"]}]
 `
 
-// formerKinds are the resources of its definitions.
+// formerKinds are the resources of its definitions that we have, too.
 var formerKinds = []string{
 	"omniconnections", "omniclusters", "omnicontrolplanes", "omniworkers", "omnimachines", "omnikubeconfigexports", "omnisecretsyncs", "omnihelmreleases",
 }
 
-// former is a management cluster with the operator with CRDs, thirty of its objects, and what it has made of them: clusters
+// former is a management cluster with the operator with CRDs, 33 of its objects, and what it has made of them: clusters
 // in Omni, and Secrets and releases in a workload cluster. The operator itself is played by a Deployment whose Pods nobody
 // runs, and by somebody who notes what it would destroy.
 type former struct {
@@ -108,11 +134,11 @@ func newFormer(t *testing.T) *former {
 	m.run("apply", "-f", "testdata/former-definitions.yaml")
 	m.run("wait", "customresourcedefinitions", "--all", "--for=condition=Established", "--timeout=60s")
 	m.run("create", "namespace", m.name)
-	m.run("create", "namespace", formerNamespace)
-
+	m.applyFormer(formerInstallation)
 	m.makeClusters()
 	m.makeWorkload()
 	m.makeObjects()
+	m.makeRendered()
 	m.startOperator()
 
 	return m
@@ -134,7 +160,8 @@ func (m *former) makeClusters() {
 	m.t.Helper()
 
 	plain := fmt.Sprintf(plainCluster, "demo", m.machines[0])
-	demo := strings.Replace(plain, "kubernetes: {version: v1.35.1}", "kubernetes:\n  version: v1.35.1\n  manifests:\n  - "+formerManifests+"\npatches:\n- "+formerClusterPatch, 1) +
+	demo := strings.Replace(plain, "kubernetes: {version: v1.35.1}", "kubernetes:\n  version: v1.35.1\n  manifests: ["+formerManifests+", "+formerRenderedManifests+"]\npatches:\n- "+
+		formerClusterPatch+"\n- "+formerRenderedPatch, 1) +
 		fmt.Sprintf("---\nkind: Workers\nname: demo-w\nmachineClass: {name: %s, size: 2}\n---\nkind: Machine\nname: %s\nlabels: {rack: \"7\"}\npatches:\n- %s\n", pool, m.machines[0], formerMachinePatch)
 
 	if !strings.Contains(demo, formerManifests) {
@@ -313,15 +340,20 @@ data:
 	m.omni.ForgetRequests()
 }
 
+// applyFormer applies objects of the operator's own namespace, not of the test's.
+func (m *former) applyFormer(manifests string) {
+	m.t.Helper()
+
+	if _, _, err := m.hub.KubectlInput(m.t.Context(), strings.NewReader(manifests), "apply", "-f", "-"); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
 // startOperator begins to play the operator.
 func (m *former) startOperator() {
 	m.t.Helper()
 
-	// Of its own namespace, not of the test's.
-	if _, _, err := m.hub.KubectlInput(m.t.Context(), strings.NewReader(formerOperator), "apply", "-f", "-"); err != nil {
-		m.t.Fatal(err)
-	}
-
+	m.applyFormer(formerOperator)
 	m.wait("the webhook to refuse", func() error {
 		if _, err := m.try("label", "omnicluster", "demo", "refused=yes", "--dry-run=server"); err != nil {
 			return nil
@@ -360,7 +392,7 @@ func (m *former) play(ctx context.Context) {
 }
 
 func (m *former) destroyDeleted(ctx context.Context, objects dynamic.Interface) {
-	for _, kind := range formerKinds {
+	for _, kind := range slices.Concat(formerKinds, formerRenderedKinds) {
 		list, err := objects.Resource(v1alpha1.SchemeGroupVersion.WithResource(kind)).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			continue
@@ -381,7 +413,7 @@ func (m *former) objects() map[string]string {
 	m.t.Helper()
 
 	var list struct{ Items []map[string]any }
-	if err := json.Unmarshal([]byte(m.run("get", strings.Join(formerKinds, ","), "-o", "json")), &list); err != nil {
+	if err := json.Unmarshal([]byte(m.run("get", strings.Join(slices.Concat(formerKinds, formerRenderedKinds), ","), "-o", "json")), &list); err != nil {
 		m.t.Fatal(err)
 	}
 

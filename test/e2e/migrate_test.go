@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -88,6 +89,26 @@ func (m *migrating) nothingLost(when string) {
 	}
 }
 
+// uninstallFormer takes the page's commands for an installation that has its Namespace: that stays, and Omni's key in it.
+func (m *migrating) uninstallFormer() {
+	m.t.Helper()
+
+	for _, commands := range pageBlocks(m.t, "docs/how-to/migrate.md", "sh") {
+		if strings.Contains(commands.text, "owner=helm") {
+			m.newReader().types(commands.text)
+		}
+	}
+
+	left := m.run("get", "deployments,services,secrets", "-n", formerNamespace, "-o", "name")
+	if left += m.run("get", "clusterrole", "omni-cluster-operator-manager-role", "--ignore-not-found", "-o", "name"); left != "secret/omni-service-account\n" {
+		m.t.Errorf("after the uninstallation:\n%s", left)
+	}
+
+	if phase := m.run("get", "namespace", formerNamespace, "-o", "jsonpath={.status.phase}"); phase != "Active" {
+		m.t.Errorf("its Namespace is %s", phase)
+	}
+}
+
 // install installs our operator, as the command asks.
 func (m *migrating) install() {
 	m.t.Helper()
@@ -104,7 +125,7 @@ func (m *migrating) install() {
 	}
 }
 
-// Thirty objects of the operator with CRDs become ours by `migrate run`, which is killed three times in each of its steps, and
+// 33 objects of the operator with CRDs become ours by `migrate run`, which is killed three times in each of its steps, and
 // undone once: nothing is destroyed, nobody who uses what they made notices, and each plan is empty or stays observed.
 func TestMigrate(t *testing.T) {
 	slow(t)
@@ -129,7 +150,7 @@ func TestMigrate(t *testing.T) {
 	m.killAt(reversibleSteps + 1)
 
 	output, _, err := m.migrate("run", 0, 0)
-	if err == nil || !strings.Contains(output, "is not installed yet") {
+	if err == nil || !strings.Contains(output, "is not installed yet") || !strings.Contains(output, "Namespace "+formerNamespace+" is part of the old installation") {
 		t.Fatalf("before our operator is installed: %v\n%s", err, output)
 	}
 
@@ -138,6 +159,7 @@ func TestMigrate(t *testing.T) {
 	}
 
 	m.nothingLost("after the definitions went")
+	m.uninstallFormer()
 	m.install()
 
 	for step := reversibleSteps + 2; step <= migrationSteps; step++ {
@@ -182,6 +204,8 @@ func (m *migrating) backAsItWas(original map[string]string) {
 	if _, err := m.try("label", "omnicluster", "demo", "refused=yes", "--dry-run=server"); err == nil {
 		m.t.Error("the webhook is not back")
 	}
+
+	m.ownsRendered()
 }
 
 // takesOver runs the command to its end, with the one plan that is not empty made empty by its user.
@@ -194,12 +218,19 @@ func (m *migrating) takesOver() {
 		t.Fatalf("a plan that is not empty: %v\n%s", err, output)
 	}
 
+	m.reports(output, map[string]string{
+		"OmniCluster demo": "taken over", "OmniCluster idle": "suspended", "OmniCluster other": "observed", "OmniConnection gone": "not ready",
+	})
 	m.nothingLost("after the import")
 	m.run("patch", "omnicluster", "other", "--type=merge", "-p", `{"spec":{"labels":null}}`)
 
-	if output, _, err := m.migrate("run", 0, 0); err != nil {
+	if output, _, err = m.migrate("run", 0, 0); err != nil {
 		t.Fatalf("to its end: %v\n%s", err, output)
 	}
+
+	m.reports(output, map[string]string{
+		"OmniCluster demo": "taken over", "OmniCluster idle": "suspended", "OmniCluster other": "taken over", "OmniConnection gone": "not ready",
+	})
 
 	for name, want := range map[string]v1alpha1.OmniClusterSpec{
 		"demo":  {DeletePolicy: v1alpha1.OmniClusterDeletePolicy{DestroyMachines: true}},
@@ -218,6 +249,7 @@ func (m *migrating) takesOver() {
 
 	m.nothingLost("at the end")
 	m.permitsNothing()
+	m.keepsRendered()
 
 	for _, write := range m.omni.Writes() {
 		if write.Verb != "Update" || write.Type != "Clusters.omni.sidero.dev" {
@@ -227,6 +259,33 @@ func (m *migrating) takesOver() {
 
 	m.writesNothing()
 	m.staysDeleted()
+}
+
+// reports checks the states in the report of a run, which leaves out what is Ready. The machines of a cluster that nobody
+// applies may be known by then or not, and its control plane was not Ready before.
+func (m *migrating) reports(output string, want map[string]string) {
+	m.t.Helper()
+
+	_, report, found := strings.Cut(output, "\nReport\n")
+	if !found {
+		m.t.Fatalf("there is no report in\n%s", output)
+	}
+
+	got := map[string]string{}
+
+	for _, line := range regexp.MustCompile(`(?m)^  (Omni\w+) `+m.name+`/(\S+): (.+)$`).FindAllStringSubmatch(report, -1) {
+		got[line[1]+" "+line[2]] = line[3]
+	}
+
+	for _, either := range []string{"OmniControlPlane idle-cp", "OmniControlPlane other-cp"} {
+		if got[either] == "not ready" {
+			delete(got, either)
+		}
+	}
+
+	if diff := cmp.Diff(want, got); diff != "" {
+		m.t.Errorf("the report (-want +got):\n%s\n%s", diff, output)
+	}
 }
 
 // permitsNothing checks that no copy or release may take over what others make later.

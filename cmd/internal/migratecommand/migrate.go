@@ -28,6 +28,13 @@ resource definitions to this one, without a deletion reaching Omni. It runs wher
 
 docs/how-to/migrate.md has the whole way, also by hand.`
 
+const migrateRunDescription = `run takes the steps that "migrate plan" lists, each of them once: those that are done are not done again.
+
+Its status is 0 if no other run is needed: each cluster is taken over, or suspended as it was, each other object is Ready, or
+is not and was not before, and what you deleted stays so. The report names those that are not Ready. In every other case it
+is 1: something is refused, a step was stopped, a cluster is only observed, an object was not finished in time, or one keeps
+what the command gave it for the takeover (adopt, takeOwnership, deletePolicy.orphan) because it is not Ready or suspended.`
+
 // errMigrationRefused ends plan with status 1 after it has printed everything.
 var errMigrationRefused = errors.New("something is refused")
 
@@ -193,7 +200,7 @@ func newMigrateRunCommand(ctx context.Context, connect func() (*rest.Config, err
 	command := &cobra.Command{
 		Use:           "run --backup FILE",
 		Short:         "Move, or go on with a move that was stopped",
-		Long:          "run takes the steps that `migrate plan` lists, each of them once: those that are done are not done again.",
+		Long:          migrateRunDescription,
 		Args:          cobra.NoArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,

@@ -87,3 +87,16 @@ func TestTheQuestionNamesTheHub(t *testing.T) {
 		}
 	}
 }
+
+// The help of run says what its status means, as docs/how-to/migrate.md does.
+func TestRunSaysItsStatus(t *testing.T) {
+	var out strings.Builder
+
+	command := New(t.Context())
+	command.SetArgs([]string{"run", "--help"})
+	command.SetOut(&out)
+
+	if err := command.ExecuteContext(t.Context()); err != nil || !strings.Contains(out.String(), "Its status is 0 if no other run is needed") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}

@@ -389,7 +389,7 @@ const (
 	// ReasonActionFailed: A Helm action failed; it is tried again, or every attempt was used up.
 	ReasonActionFailed = "ActionFailed"
 	// ReasonRecordUnreadable: Helm's record of the release in the workload cluster is larger than what is read, or
-	// damaged. The release is left as it is.
+	// damaged, or there are too many. The release is left as it is.
 	ReasonRecordUnreadable = "RecordUnreadable"
 	// ReasonTestsPassed: The chart's tests passed.
 	ReasonTestsPassed = "TestsPassed"
