@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -241,56 +242,99 @@ func TestUnreadAnswersEnd(t *testing.T) {
 }
 
 // TestUnreadWatchesEnd: a watch holds all objects of the kind as they were when it began, until its client has read the beginning.
-// A client that reads nothing has as long for that as for a list, and holds a part of the budget meanwhile.
+// A client that reads nothing has as long for that as for a list, and holds a part of the budget meanwhile, over a WebSocket, too,
+// and also if the watch has sent all it begins with.
 func TestUnreadWatchesEnd(t *testing.T) {
 	const (
-		watch   = clusters + "?watch=1&timeoutSeconds=3600"
-		objects = 48 // more than fit into the buffers of the connection and of the watch
+		watch = clusters + "?watch=1&timeoutSeconds=3600"
+		few   = 12 // as many as fit into the buffers of the watch, but not into those of the connection
+		many  = 48
+		short = clusters + "?limit=1"
 	)
 
 	s := startServerWith(t, func(config *apiserver.Config) {
 		config.ListBytes = 1 << 20
 		config.ListsWaitFor(100 * time.Millisecond)
-		config.Generic.RequestTimeout = 4 * time.Second // a beginning ends after five
+		config.Generic.RequestTimeout = 4 * time.Second // a write that nobody reads ends after five
 	})
 
-	for i := range objects {
-		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
+	made := 0
+	fill := func(objects int) {
+		for ; made < objects; made++ {
+			s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", made)))
+		}
+
+		s.waitUntilCounted(t, int64(objects))
 	}
 
-	s.waitUntilCounted(t, objects)
+	fill(few)
 
 	// What a client has read takes no part of the budget any more, however long the watch goes on.
-	read := s.watch(t, watch)
-	for range objects {
-		read()
+	names := s.watch(t, watch)
+	for range few {
+		<-names
 	}
 
-	s.readNothing(t.Context(), t, watch)
+	for _, unread := range []struct {
+		name    string
+		objects int
+		begin   func(ctx context.Context, t *testing.T, path string)
+	}{
+		{"few objects", few, s.readNothing}, {"many objects", many, s.readNothing}, {"a WebSocket", many, s.readNothingOfWebSocket},
+	} {
+		fill(unread.objects)
+		unread.begin(t.Context(), t, watch)
+		waitFor(t, unread.name+": the watch", func() bool {
+			status, _ := s.get(t, short, asJSON)
 
-	const short = clusters + "?limit=1"
+			return status == http.StatusTooManyRequests
+		})
+		waitFor(t, unread.name+": the room of the client that reads nothing", func() bool {
+			status, _ := s.get(t, short, asJSON)
 
-	if status, body := s.get(t, short, asJSON); status != http.StatusTooManyRequests {
-		t.Errorf("a list beside a watch that nobody reads: status %d: %.300s", status, body)
+			return status == http.StatusOK
+		})
 	}
-
-	waitFor(t, "the room of the client that reads nothing", func() bool {
-		status, _ := s.get(t, short, asJSON)
-
-		return status == http.StatusOK
-	})
 
 	// The other watch is older than the deadline, and goes on.
-	time.Sleep(2 * time.Second)
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, clusterJSON("late"))
 
-	if event := read(); !strings.Contains(event, `"late"`) {
-		t.Errorf("got %.300s", event)
+	for range many - few {
+		<-names
+	}
+
+	if name := <-names; name != "late" {
+		t.Errorf("got %q", name)
 	}
 }
 
-// watch begins a watch and returns a function that reads its next event.
-func (s *server) watch(t *testing.T, path string) (next func() string) {
+// readNothingOfWebSocket is readNothing over a WebSocket.
+func (s *server) readNothingOfWebSocket(ctx context.Context, t *testing.T, path string) {
+	t.Helper()
+
+	host := strings.TrimPrefix(s.url, "http://")
+
+	connection, err := new(net.Dialer).DialContext(ctx, "tcp", host)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	t.Cleanup(func() { _ = connection.Close() })
+
+	if err := connection.(*net.TCPConn).SetReadBuffer(4096); err != nil {
+		t.Fatal(err)
+	}
+
+	fmt.Fprintf(connection, "GET %s HTTP/1.1\r\nHost: %s\r\nOrigin: http://%s\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n", path, host, host)
+
+	if line, err := bufio.NewReaderSize(connection, 16).ReadString('\n'); err != nil || !strings.Contains(line, "101") {
+		t.Fatal(line, err)
+	}
+}
+
+// watch begins a watch, reads it, and returns the names in its events. The channel is closed when the watch ends.
+func (s *server) watch(t *testing.T, path string) <-chan string {
 	t.Helper()
 
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
@@ -305,14 +349,22 @@ func (s *server) watch(t *testing.T, path string) (next func() string) {
 
 	t.Cleanup(func() { _ = response.Body.Close() })
 
-	events := json.NewDecoder(response.Body)
+	names := make(chan string, 1000)
 
-	return func() string {
-		var event json.RawMessage
-		if err := events.Decode(&event); err != nil {
-			t.Fatal(err)
+	go func() {
+		defer close(names)
+
+		events := json.NewDecoder(response.Body)
+
+		for {
+			var event struct{ Object metav1.PartialObjectMetadata }
+			if events.Decode(&event) != nil {
+				return
+			}
+
+			names <- event.Object.Name
 		}
+	}()
 
-		return string(event)
-	}
+	return names
 }

@@ -104,15 +104,15 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, loop.Outcome{}, err
 	}
 
-	switch {
+	switch hub := otherHub(parent, requester.OtherHub); {
 	case parent == nil:
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotFound, "OmniCluster %q does not exist", requester.Cluster), nil
 	case !parent.DeletionTimestamp.IsZero():
 		return nil, loop.Wait(0, v1alpha1.ReasonClusterDeleting, "OmniCluster %q is being deleted; nothing new is done in its cluster", requester.Cluster), nil
-	case parent.Status.OtherHub != "":
+	case hub != "":
 		// Objects that the other hub removed there carry no mark any more.
 		return nil, loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "nothing is done in the workload cluster: %s. %s",
-			a.ofOtherHub(requester, parent), hubs.Advice(parent.Status.OtherHub, "cluster", names(requester, parent))), nil
+			a.ofOtherHub(requester, parent), hubs.Advice(hub, "cluster", names(requester, parent))), nil
 	}
 
 	accepted, err := a.hubs(ctx, parent)

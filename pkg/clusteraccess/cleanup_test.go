@@ -232,11 +232,24 @@ func TestNothingIsCleanedUpInAClusterOfAnotherHub(t *testing.T) {
 	}
 }
 
-// TestCleanupInAClusterThatWasTakenBack: what the OmniCluster says counts, not what the object knows of before.
+// TestCleanupInAClusterThatWasTakenBack: what the OmniCluster has seen counts, not what the object knows of before. One that was made
+// anew, and has not seen the cluster, says nothing of it.
 func TestCleanupInAClusterThatWasTakenBack(t *testing.T) {
-	f := newCleanupFixture(t, &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}})
+	anew := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+	seen := anew.DeepCopy()
+	seen.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnectionReady, Status: metav1.ConditionTrue}}
+
+	f := newCleanupFixture(t, seen)
 	f.requester.OtherHub = "hub-2"
 	f.expect(ActionCleanUp, "")
+
+	f = newCleanupFixture(t, anew)
+	f.requester.OtherHub = "hub-2"
+	f.expect(ActionLetGo, "another hub in Omni, hub-2")
+
+	// A controller that did not write the field said so with its condition.
+	anew.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnedByOtherHub}}
+	newCleanupFixture(t, anew).expect(ActionLetGo, "another hub in Omni, the one that its condition Stalled names")
 }
 
 // TestCleanupWhileTheParentIsDeleted: the deletion of an OmniCluster only ends its cluster once Omni destroys it. Until

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -30,25 +31,41 @@ func (a *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.Omn
 	return parent, nil
 }
 
-// OtherHub returns the status.otherHub of an object that needs the cluster of an OmniCluster: that of the OmniCluster, or what
-// the object knows if there is none any more, or it cannot be read.
+// OtherHub returns the status.otherHub of an object that needs the cluster of an OmniCluster.
 func OtherHub(ctx context.Context, reader client.Reader, requester Requester) string {
 	parent := &v1alpha1.OmniCluster{}
 	if err := reader.Get(ctx, client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}, parent); err != nil {
 		return requester.OtherHub
 	}
 
-	return parent.Status.OtherHub
+	return otherHub(parent, requester.OtherHub)
+}
+
+// otherHub returns the other hub to which a cluster belongs; empty if it belongs to none. What the object knows counts while there
+// is no OmniCluster, and while that has not seen the cluster: it may have been made anew. The parent may be nil.
+func otherHub(parent *v1alpha1.OmniCluster, known string) string {
+	if parent == nil {
+		return known
+	}
+
+	stalled := apimeta.FindStatusCondition(parent.Status.Conditions, v1alpha1.ConditionStalled)
+
+	switch {
+	case parent.Status.OtherHub != "":
+		return parent.Status.OtherHub
+	case stalled != nil && stalled.Reason == v1alpha1.ReasonOwnedByOtherHub: // of a version that did not write the field
+		return "the one that its condition Stalled names"
+	case !apimeta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionConnectionReady):
+		return known
+	default:
+		return ""
+	}
 }
 
 // ofOtherHub says that the cluster of a requester belongs to another hub; empty if it does not, or is not known to. The parent
 // may be nil.
 func (a *Access) ofOtherHub(requester Requester, parent *v1alpha1.OmniCluster) string {
-	hub := requester.OtherHub
-	if parent != nil {
-		hub = parent.Status.OtherHub
-	}
-
+	hub := otherHub(parent, requester.OtherHub)
 	if hub == "" {
 		return ""
 	}
@@ -94,6 +111,6 @@ func standingChanged() predicate.Predicate {
 		after, stillCluster := e.ObjectNew.(*v1alpha1.OmniCluster)
 
 		return isCluster && stillCluster &&
-			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after) || before.Status.OtherHub != after.Status.OtherHub)
+			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after) || otherHub(before, "") != otherHub(after, ""))
 	}}
 }

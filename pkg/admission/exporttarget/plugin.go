@@ -105,20 +105,24 @@ func (p *Plugin) questions(attributes admission.Attributes) ([]permission.Questi
 			return nil, nil
 		}
 
-		return p.ofSource(own, "metadata.name", func(cluster string) bool { return cluster == attributes.GetName() })
+		return p.ofSource(own, attributes.GetName(), "metadata.name", func(cluster string) bool { return cluster == attributes.GetName() })
 	case *v1alpha1.OmniConnection:
 		if before, ok := attributes.GetOldObject().(*v1alpha1.OmniConnection); ok && before.Spec.Endpoint == object.Spec.Endpoint {
 			return nil, nil
 		}
 
-		return p.ofSource(own, "spec.endpoint", func(cluster string) bool { return p.connectionOf(own, cluster) == attributes.GetName() })
+		return p.ofSource(own, attributes.GetName(), "spec.endpoint", func(cluster string) bool { return p.connectionOf(own, cluster) == attributes.GetName() })
 	default:
 		return nil, nil
 	}
 }
 
-// ofSource are the questions about what the exports of some clusters of a namespace have written elsewhere.
-func (p *Plugin) ofSource(namespace, field string, isIts func(cluster string) bool) ([]permission.Question, error) {
+// ofSource are the questions about an object from which exports of a namespace have written elsewhere, those of its clusters.
+func (p *Plugin) ofSource(namespace, name, field string, isIts func(cluster string) bool) ([]permission.Question, error) {
+	if name == "" {
+		return nil, nil // it will be generated, so nothing names it yet
+	}
+
 	if !p.WaitForReady() {
 		return nil, apierrors.NewServiceUnavailable("omni-apiserver does not know all OmniKubeconfigExports yet, try again")
 	}

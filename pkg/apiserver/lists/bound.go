@@ -36,8 +36,8 @@ func Bound(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, t
 	}
 }
 
-// withListBudget is the handler; a nil budget is none. So much time has the client of a watch to read its beginning.
-func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger, codecs runtime.NegotiatedSerializer, beginning time.Duration) http.Handler {
+// withListBudget is the handler; a nil budget is none. A watch ends whose client reads nothing for the time unread.
+func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger, codecs runtime.NegotiatedSerializer, unread time.Duration) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		info, found := genericapirequest.RequestInfoFrom(r.Context())
 		if !found || !info.IsResourceRequest || info.APIGroup != v1alpha1.GroupName {
@@ -66,7 +66,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 		if info.Verb == "watch" { // it goes on for long after its beginning
 			var end func()
 
-			r, end = begin(w, r, beginning, giveBack)
+			w, r, end = watching(w, r, unread, giveBack)
 			defer end()
 		}
 

@@ -10,10 +10,19 @@ import (
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
 )
 
-// A watch whose client does not read its beginning ends with the deadline. One whose beginning is read goes on, and gives back at
-// once what it held. Priority and fairness, which waits for the same signal, gets it.
-func TestBeginningOfAWatch(t *testing.T) {
+// A watch whose client does not read ends, before its beginning was sent and after it. One whose client reads goes on, also when
+// nothing happens for long, and gives back what it held as soon as the beginning is read. Priority and fairness, which waits for the
+// same signal, gets it.
+func TestWatchesThatNobodyReads(t *testing.T) {
 	const timeout = 500 * time.Millisecond
+
+	endlessly := func(w http.ResponseWriter) (err error) {
+		for chunk := make([]byte, 1<<20); err == nil; {
+			_, err = w.Write(chunk)
+		}
+
+		return err
+	}
 
 	for name, http2 := range map[string]bool{"HTTP/1": false, "HTTP/2": true} {
 		t.Run(name, func(t *testing.T) {
@@ -23,26 +32,33 @@ func TestBeginningOfAWatch(t *testing.T) {
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				r = r.WithContext(utilflowcontrol.WithInitializationSignal(r.Context(), fairness))
 
-				r, end := begin(w, r, timeout, func() { over.Add(1) })
+				w, r, end := watching(w, r, timeout, func() { over.Add(1) })
 				defer end()
+
+				w.(http.Flusher).Flush()
 
 				var err error
 
 				switch r.URL.Path {
 				case "/unread":
-					for chunk := make([]byte, 1<<20); err == nil; {
-						_, err = w.Write(chunk)
-					}
+					err = endlessly(w)
+				case "/unread after the signal":
+					utilflowcontrol.WatchInitialized(r.Context())
+
+					err = endlessly(w)
 				case "/read":
 					utilflowcontrol.WatchInitialized(r.Context())
 
-					if over.Load() != 1 {
-						t.Error("it still holds what it held")
+					for range 3 {
+						time.Sleep(2 * timeout)
+
+						_, err = w.Write([]byte("an event"))
+						w.(http.Flusher).Flush()
 					}
+				}
 
-					time.Sleep(2 * timeout)
-
-					_, err = w.Write([]byte("an event"))
+				if held := over.Load() == 0; held != (r.URL.Path != "/read") {
+					t.Errorf("%s: held to the end: %t", r.URL.Path, held)
 				}
 
 				ended <- err
@@ -54,7 +70,7 @@ func TestBeginningOfAWatch(t *testing.T) {
 			for _, test := range []struct {
 				path  string
 				fails bool
-			}{{"/read", false}, {"/unread", true}, {"/read", false}} {
+			}{{"/read", false}, {"/unread", true}, {"/unread%20after%20the%20signal", true}, {"/read", false}} {
 				over.Store(0)
 
 				request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+test.path, nil)
@@ -78,8 +94,8 @@ func TestBeginningOfAWatch(t *testing.T) {
 
 				_ = response.Body.Close()
 
-				if over.Load() != 1 {
-					t.Errorf("%s: over %d times", test.path, over.Load())
+				for over.Load() == 0 {
+					time.Sleep(time.Millisecond) // the handler is about to return
 				}
 			}
 

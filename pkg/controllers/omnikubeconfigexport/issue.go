@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -209,7 +208,10 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 	}
 
 	if err := r.checkServer(to.server, s.connection.Spec.Endpoint); err != nil {
-		return loop.Stall(v1alpha1.ReasonUnsafeKubeconfig, "Omni issued a kubeconfig whose server %s; it is not stored", err), nil
+		outcome := loop.Stall(v1alpha1.ReasonUnsafeKubeconfig, "Omni issued a kubeconfig whose server %s; it is not stored", err)
+		r.issuing.failed(client.ObjectKeyFromObject(s.export), s.export.UID, outcome)
+
+		return outcome, nil
 	}
 
 	s.fresh = &issued{access: to, claims: token, specHash: s.want.hash()}
@@ -226,7 +228,7 @@ func (r *reconciler) checkServer(server, endpoint string) error {
 		return errKubeconfig
 	}
 
-	if to.Scheme != "https" && strings.HasPrefix(endpoint, "https://") {
+	if to.Scheme != "https" && !session.Plaintext(endpoint) {
 		return errors.New("is not https: the connection would not be encrypted")
 	}
 

@@ -58,14 +58,17 @@ func (c Claim) ownedOnOtherHub() bool {
 	return c.Live.Exists && marks.UID != "" && marks.UID != c.UID && !c.Hubs.Ours(marks.Hub)
 }
 
-// OtherHub returns the ID of another hub whose mark the cluster carries, for this object or for another one, on one bounded line;
-// empty if it carries none.
+// OtherHub returns the ID of another hub to which the cluster belongs, on one bounded line; empty if it belongs to none. A mark of
+// another object counts if this object had the cluster or is to adopt it: an object that only looks at a cluster of another hub says
+// NotOwned, and may have work of its own in it.
 func (c Claim) OtherHub() string {
-	if !c.ofOtherHub() && !c.ownedOnOtherHub() {
-		return ""
+	concerned := c.KnownID != "" || c.Adopt
+
+	if c.ofOtherHub() || c.ownedOnOtherHub() && concerned && !c.LeadsElsewhere() {
+		return cmp.Or(omni.Sanitize(c.Live.Marks.Hub), "a hub without a name") // the mark is foreign text
 	}
 
-	return cmp.Or(omni.Sanitize(c.Live.Marks.Hub), "a hub without a name") // the mark is foreign text
+	return ""
 }
 
 // FromPreviousHub reports whether the cluster carries this object's mark from the hub that its connection names as the
