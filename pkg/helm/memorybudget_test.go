@@ -15,10 +15,10 @@ func waiters(r memoryBudget) int {
 }
 
 // wantEmpty wants nothing to be held, and nobody to wait.
-func (r memoryBudget) wantEmpty(t *testing.T) {
+func (b memoryBudget) wantEmpty(t *testing.T) {
 	t.Helper()
 
-	if held, waiting := r.bytes.Load(); held != 0 || waiting != 0 {
+	if held, waiting := b.bytes.Load(); held != 0 || waiting != 0 {
 		t.Errorf("%d bytes are held still, and %d wait", held, waiting)
 	}
 }
