@@ -77,6 +77,22 @@ func TestRolloutLabelIsProtected(t *testing.T) {
 		"change": {"labelled", `{"metadata":{"labels":{"tier":"canary"}}}`}, "remove": {"labelled", `{"metadata":{"labels":{"tier":null}}}`},
 		"remove all": {"labelled", `{"metadata":{"labels":null}}`}, "empty": {"labelled", `{"metadata":{"labels":{"tier":""}}}`},
 		"set": {"bare", `{"metadata":{"labels":{"tier":"prod"}}}`}, "set to nothing": {"bare", `{"metadata":{"labels":{"tier":""}}}`},
+		"take over": {"bare", `{"spec":{"adopt":true}}`},
+	}
+
+	// Out of the policy by way of a release, and anew without the label.
+	adopting := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Name: "anew"}}
+	adopting.Spec.ConnectionRef.Name, adopting.Spec.Kubernetes.Version, adopting.Spec.Talos.Version = "main", "v1.34.1", "v1.11.2"
+	adopting.Spec.Adopt = true
+
+	create := func() error {
+		_, err := s.client.OmniV1alpha1().OmniClusters("fleet").Create(t.Context(), adopting, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+
+		return err
+	}
+
+	if err := create(); !apierrors.IsForbidden(err) {
+		t.Errorf("made anew, to take over: %v", err)
 	}
 
 	for name, one := range protected {
@@ -100,6 +116,10 @@ func TestRolloutLabelIsProtected(t *testing.T) {
 	}
 
 	admin.Store(true)
+
+	if err := create(); err != nil {
+		t.Errorf("made anew, to take over, by an admin: %v", err)
+	}
 
 	for name, one := range protected {
 		if err := patch("fleet", one[0], one[1]); err != nil {

@@ -14,6 +14,8 @@ type Selection struct {
 	Policy *Policy
 	// Name is the policy's name, or that of one of several; empty if no policy concerns the cluster.
 	Name string
+	// Object is the policy of that name as the API has it, also if it cannot be read; nil if no policy concerns the cluster.
+	Object *v1alpha1.OmniRolloutPolicy
 	// Conflict has the names, sorted, if more than one policy selects the cluster.
 	Conflict []string
 	// Unreadable is why the policy cannot be read, as New returned it.
@@ -28,9 +30,9 @@ type Selection struct {
 // else the one whose changes it still holds by its status. The order of the policies does not count.
 func SelectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster) Selection {
 	var (
-		found  Selection
-		names  []string
-		before *v1alpha1.OmniRolloutPolicy
+		found    Selection
+		selected []*v1alpha1.OmniRolloutPolicy
+		before   *v1alpha1.OmniRolloutPolicy
 	)
 
 	for i := range policies {
@@ -39,18 +41,18 @@ func SelectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCl
 
 		switch {
 		case policy.MaySelect(cluster):
-			found = Selection{Policy: policy, Name: object.Name, Unreadable: err, Revision: revisionOf(object)}
-			names = append(names, object.Name)
+			found = Selection{Policy: policy, Name: object.Name, Object: object, Unreadable: err, Revision: revisionOf(object)}
+			selected = append(selected, object)
 		case cluster.Status.Rollout != nil && cluster.Status.Rollout.Policy == object.Name:
 			before = object
 		}
 	}
 
 	switch {
-	case len(names) > 1:
-		return conflictOf(names, cluster)
-	case len(names) == 0 && before != nil && HoldsChanges(cluster.Status.Rollout):
-		found = Selection{Name: before.Name, Left: true, Revision: "left " + revisionOf(before)}
+	case len(selected) > 1:
+		return conflictOf(selected, cluster)
+	case len(selected) == 0 && before != nil && HoldsChanges(cluster.Status.Rollout):
+		found = Selection{Name: before.Name, Object: before, Left: true, Revision: "left " + revisionOf(before)}
 		found.Policy, found.Unreadable = New(before)
 	}
 
@@ -59,15 +61,22 @@ func SelectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCl
 
 // conflictOf returns the selection of several policies. The one that held changes before keeps them: they stay held if it is
 // the next to go, and it cannot be deleted meanwhile.
-func conflictOf(names []string, cluster *v1alpha1.OmniCluster) Selection {
-	slices.Sort(names) // the cache has no order
+func conflictOf(policies []*v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster) Selection {
+	slices.SortFunc(policies, func(a, b *v1alpha1.OmniRolloutPolicy) int { return strings.Compare(a.Name, b.Name) }) // the cache has no order
 
-	name := names[0]
-	if held := cluster.Status.Rollout; held != nil && slices.Contains(names, held.Policy) {
-		name = held.Policy
+	keeps := policies[0]
+
+	var names []string
+
+	for _, policy := range policies {
+		names = append(names, policy.Name)
+
+		if held := cluster.Status.Rollout; held != nil && held.Policy == policy.Name {
+			keeps = policy
+		}
 	}
 
-	return Selection{Name: name, Conflict: names, Revision: strings.Join(names, ", ")}
+	return Selection{Name: keeps.Name, Object: keeps, Conflict: names, Revision: strings.Join(names, ", ")}
 }
 
 func revisionOf(policy *v1alpha1.OmniRolloutPolicy) string {

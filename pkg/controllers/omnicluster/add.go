@@ -70,7 +70,7 @@ func Add(mgr manager.Manager, options Options) error {
 		Watches(&v1alpha1.OmniControlPlane{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
-		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConnection)).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConnection), builder.WithPredicates(watches.ConnectionChanged())).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(mapper.OtherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfSecret)).
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConfigMap)).

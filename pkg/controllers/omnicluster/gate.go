@@ -77,6 +77,11 @@ func (r *reconciler) gateOf(found rollout.Selection, cluster *v1alpha1.OmniClust
 	}
 	gate.Turn.Healthy, gate.Turn.Since = r.healthy(cluster)
 
+	// A turn ends, or is given back, by the policy that gave it, also while another one selects the cluster, too.
+	if found.Object != nil {
+		gate.Turn.Deadline, gate.Ticket = rollout.DeadlineOf(found.Object), ticketOf(found.Object, cluster)
+	}
+
 	switch {
 	case len(found.Conflict) > 0:
 		gate.Place = ""
@@ -90,8 +95,7 @@ func (r *reconciler) gateOf(found rollout.Selection, cluster *v1alpha1.OmniClust
 		return gate
 	}
 
-	gate.Gates, gate.Turn.Deadline = found.Policy.Gates, rollout.DeadlineOf(found.Policy.Object)
-	gate.Ticket = ticketOf(found.Policy.Object, cluster)
+	gate.Gates = found.Policy.Gates
 
 	if found.Left {
 		gate.Judge = waitFor(v1alpha1.ReasonLeftPolicy, "the policy does not select the cluster any more: let another one select it, or override")

@@ -30,6 +30,10 @@ var (
 	// Our own end of a broken connection has another port each time: the same
 	// failure would be a new message.
 	localAddress = regexp.MustCompile(`\b(read|write) (tcp|udp) \S+->`)
+	// A name leads to several addresses, and which of them is dialled first changes.
+	dialledAddress = regexp.MustCompile(`\bdial (tcp|udp) \S+: `)
+	// An expired certificate is expired at another time each time.
+	currentTime = regexp.MustCompile(`\bcurrent time \S+ is\b`)
 )
 
 // Line makes one bounded line out of any text: control characters and line
@@ -42,6 +46,8 @@ func clean(text string) string {
 	text = pgpBlock.ReplaceAllString(text, removed)
 	text = opaqueToken.ReplaceAllString(text, removed)
 	text = localAddress.ReplaceAllString(text, "$1 $2 ")
+	text = dialledAddress.ReplaceAllString(text, "dial $1: ")
+	text = currentTime.ReplaceAllString(text, "current time is")
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
 			return ' '

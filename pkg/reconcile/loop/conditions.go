@@ -195,8 +195,8 @@ func (w conditionWriter) summarize(last Outcome) {
 	w.remove(v1alpha1.ConditionSuspended, v1alpha1.ConditionDeletionBlocked)
 }
 
-// summarizeSuspended leaves Ready as it was, so that nobody who waits for it waits in vain because of a change that was
-// only staged. An object that was never reconciled has Unknown.
+// summarizeSuspended leaves Ready as it was, of this generation, so that nobody who waits for it waits in vain because of a change
+// that was only staged. An object that was never reconciled has Unknown.
 func (w conditionWriter) summarizeSuspended() {
 	const message = "spec.suspend is set: nothing is changed"
 
@@ -205,6 +205,8 @@ func (w conditionWriter) summarizeSuspended() {
 	ready := apimeta.FindStatusCondition(*w.conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status == metav1.ConditionUnknown {
 		w.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonSuspended, message)
+	} else { // kubectl wait looks at the generation of the condition
+		w.set(v1alpha1.ConditionReady, ready.Status, ready.Reason, ready.Message)
 	}
 
 	w.remove(v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDeletionBlocked)

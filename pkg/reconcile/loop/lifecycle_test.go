@@ -141,6 +141,11 @@ func TestSuspended(t *testing.T) {
 				t.Errorf("observedGeneration %d", got)
 			}
 
+			// kubectl wait takes no condition of an older generation.
+			if ready := apimeta.FindStatusCondition(f.get().Status.Conditions, "Ready"); ready.ObservedGeneration != 3 {
+				t.Errorf("Ready is of generation %d", ready.ObservedGeneration)
+			}
+
 			before := f.writes
 
 			if _, err := f.run(); err != nil {
