@@ -66,11 +66,20 @@ func TestGitAndLiveObjectsDoNotDiffer(t *testing.T) {
 	}
 }
 
-// unusual is a cluster with what servers like to spell anew: durations, numbers, empty lists.
+// unusual has what servers like to spell anew or to add: durations, numbers, empty lists, and what elements of lists do not say.
 func (f *argoFleet) unusual() []string {
 	return []string{
 		clusterManifest("spelled", "  syncInterval: 90m", "  systemExtensions: []", "  features: {backupConfiguration: {interval: 24h}}",
 			"  patches: [{name: numbers, inline: {machine: {sysctls: {a: '1.0', b: '0644'}, kubelet: {extraConfig: {maxPods: 200}}}}}]"),
+		strings.Replace(clusterManifest("unsaid"), "version: v1.35.1",
+			"version: v1.35.1\n    manifests: [{name: m, inline: [{apiVersion: v1, kind: Namespace, metadata: {name: m}}]}]", 1),
+		`apiVersion: omni.texashpc.com/v1alpha1
+kind: OmniHelmRelease
+metadata: {name: unsaid}
+spec:
+  clusterRef: {name: unsaid}
+  kubeconfigSecretRef: {name: unsaid}
+  chart: {repository: https://charts.example.com, chart: podinfo, version: 1.0.0, valuesFrom: [{kind: ConfigMap, name: v}]}`,
 		workersManifest("spelled-w", "spelled", classOf(pool, "unlimited")),
 	}
 }
@@ -97,7 +106,7 @@ func (f *argoFleet) wantAsWritten(manifest string) {
 	}
 }
 
-// common leaves out of live what written does not have.
+// common leaves out of live what written does not have, but in lists: who merges patches replaces a list as a whole, as Argo CD does.
 func common(written, live any) any {
 	wanted, isMap := written.(map[string]any)
 	found, isToo := live.(map[string]any)
@@ -109,18 +118,6 @@ func common(written, live any) any {
 			if has, ok := found[key]; ok {
 				kept[key] = common(value, has)
 			}
-		}
-
-		return kept
-	}
-
-	wantedList, isList := written.([]any)
-	foundList, isToo := live.([]any)
-
-	if isList && isToo && len(wantedList) == len(foundList) {
-		kept := make([]any, len(wantedList))
-		for i := range wantedList {
-			kept[i] = common(wantedList[i], foundList[i])
 		}
 
 		return kept

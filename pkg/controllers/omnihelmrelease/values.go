@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/utils/ptr"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -86,7 +88,7 @@ func (r *reconciler) layer(ctx context.Context, namespace string, ref *v1alpha1.
 	}
 
 	text, err := read(ctx, r.live, from)
-	if ref.Optional && sources.Missing(err) != nil {
+	if ptr.Deref(ref.Optional, false) && sources.Missing(err) != nil {
 		return nil, nil //nolint:nilnil // nothing there, and nothing wrong
 	}
 

@@ -90,7 +90,7 @@ func TestProtectedSecrets(t *testing.T) {
 		"spec.chart.authSecretRef":           {AuthSecretRef: &v1alpha1.LocalObjectReference{Name: "auth"}},
 		"spec.chart.caSecretRef":             {CASecretRef: &v1alpha1.LocalObjectReference{Name: "ca"}},
 		"spec.chart.verify.keyringSecretRef": {Verify: &v1alpha1.HelmVerify{KeyringSecretRef: v1alpha1.SecretKeyReference{Name: "keys"}}},
-		"spec.chart.valuesFrom[0]":           {ValuesFrom: []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "values", Optional: true}}},
+		"spec.chart.valuesFrom[0]":           {ValuesFrom: []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "values", Optional: new(true)}}},
 	} {
 		release := newTestRelease(chart)
 		_, err := r.source(t.Context(), release)
@@ -115,7 +115,7 @@ func TestValues(t *testing.T) {
 			{Kind: v1alpha1.ValuesConfigMap, Name: "values"},
 			{Kind: v1alpha1.ValuesSecret, Name: "values"},
 			{Kind: v1alpha1.ValuesSecret, Name: "values", Key: "token", TargetPath: "auth.token"},
-			{Kind: v1alpha1.ValuesSecret, Name: "gone", Optional: true},
+			{Kind: v1alpha1.ValuesSecret, Name: "gone", Optional: new(true)},
 		},
 	}))
 	if err != nil {

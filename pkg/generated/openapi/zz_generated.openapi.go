@@ -4504,8 +4504,7 @@ func schema_pkg_apis_omni_v1alpha1_HelmValuesReference(ref common.ReferenceCallb
 					},
 					"optional": {
 						SchemaProps: spec.SchemaProps{
-							Description: "optional ignores a missing object or key.",
-							Default:     false,
+							Description: "optional ignores a missing object or key. Defaults to false.",
 							Type:        []string{"boolean"},
 							Format:      "",
 						},

@@ -45,10 +45,6 @@ func defaultFuncs() []any {
 			setDefault(&s.ChangePolicy, v1alpha1.ChangePolicyApply)
 			setDefault(&s.SyncInterval, v1alpha1.DefaultSyncInterval)
 		},
-		func(m *v1alpha1.Manifest, c randfill.Continue) {
-			c.FillNoCustom(m)
-			setDefault(&m.Mode, v1alpha1.ManifestFull)
-		},
 		func(s *v1alpha1.OmniKubeconfigExportSpec, c randfill.Continue) {
 			c.FillNoCustom(s)
 			setDefault(&s.TargetSecretRef.Key, v1alpha1.DefaultKubeconfigKey)
@@ -65,10 +61,6 @@ func defaultFuncs() []any {
 			c.FillNoCustom(s)
 			setDefault(&s.ArrivalTime, v1alpha1.DefaultArrivalTime)
 			setDefault(&s.ProgressDeadline, v1alpha1.DefaultProgressDeadline)
-		},
-		func(r *v1alpha1.HelmValuesReference, c randfill.Continue) {
-			c.FillNoCustom(r)
-			setDefault(&r.Key, v1alpha1.DefaultValuesKey)
 		},
 		func(v *v1alpha1.HelmVerify, c randfill.Continue) {
 			c.FillNoCustom(v)

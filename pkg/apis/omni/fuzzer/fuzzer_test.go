@@ -96,11 +96,5 @@ func TestObjectsHaveDefaults(t *testing.T) {
 				t.Fatalf("a default is unset: check %d", i)
 			}
 		}
-
-		for _, manifest := range cluster.Spec.Kubernetes.Manifests {
-			if manifest.Mode == "" {
-				t.Fatal("a manifest has no mode")
-			}
-		}
 	}
 }

@@ -56,9 +56,6 @@ func SetDefaults_OmniClusterSpec(spec *OmniClusterSpec) {
 	defaultTo(&spec.SyncInterval, DefaultSyncInterval)
 }
 
-// SetDefaults_Manifest sets the mode.
-func SetDefaults_Manifest(manifest *Manifest) { defaultTo(&manifest.Mode, ManifestFull) }
-
 // SetDefaults_OmniConnectionSpec sets the key of the service account Secret.
 func SetDefaults_OmniConnectionSpec(spec *OmniConnectionSpec) {
 	defaultTo(&spec.Auth.ServiceAccountSecretRef.Key, DefaultServiceAccountKey)
@@ -81,9 +78,6 @@ func SetDefaults_OmniHelmReleaseSpec(spec *OmniHelmReleaseSpec) {
 		spec.Retries = new(DefaultHelmRetries)
 	}
 }
-
-// SetDefaults_HelmValuesReference sets the key of the values.
-func SetDefaults_HelmValuesReference(ref *HelmValuesReference) { defaultTo(&ref.Key, DefaultValuesKey) }
 
 // SetDefaults_HelmVerify sets the key of the keyring.
 func SetDefaults_HelmVerify(verify *HelmVerify) {

@@ -27,7 +27,7 @@ func TestDefaults(t *testing.T) {
 			`{"endpoint":"e","auth":{"serviceAccountSecretRef":{"name":"s","key":"k"}},"insecureSkipTLSVerify":false}`},
 		{"cluster", "OmniCluster",
 			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m"}]},"talos":{"version":"v1"}}`,
-			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m","mode":"full"}]},"talos":{"version":"v1"},` +
+			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m"}]},"talos":{"version":"v1"},` +
 				`"features":{"enableWorkloadProxy":false,"useEmbeddedDiscoveryService":false,"diskEncryption":false},"deletePolicy":{"orphan":false,"destroyMachines":false},"adopt":false,"changePolicy":"Apply","syncInterval":"5m","suspend":false}`},
 		{"cluster, all set", "OmniCluster",
 			`{"connectionRef":{"name":"o"},"kubernetes":{"version":"v1","manifests":[{"name":"m","mode":"one-time"}]},"talos":{"version":"v1"},` +
@@ -58,7 +58,7 @@ func TestDefaults(t *testing.T) {
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k"},` +
 				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v"}],"verify":{"keyringSecretRef":{"name":"r"}}}}`,
 			`{"clusterRef":{"name":"c"},"kubeconfigSecretRef":{"name":"k","key":"kubeconfig"},"namespace":"default","createNamespace":false,` +
-				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v","key":"values.yaml","optional":false}],` +
+				`"chart":{"chart":"x","valuesFrom":[{"kind":"Secret","name":"v"}],` +
 				`"verify":{"keyringSecretRef":{"name":"r","key":"keyring"}}},"wait":false,"waitForJobs":false,"timeout":"5m",` +
 				`"disableHooks":false,"skipCRDs":false,"maxHistory":10,"takeOwnership":false,"interval":"10m","retries":3,` +
 				`"driftDetection":{"mode":"Disabled"},"suspend":false,"test":{"enable":false,"ignoreFailures":false},"deletionPolicy":"Uninstall"}`},

@@ -204,9 +204,9 @@ type HelmValuesReference struct {
 	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
 
-	// optional ignores a missing object or key.
+	// optional ignores a missing object or key. Defaults to false.
 	// +optional
-	Optional bool `json:"optional"`
+	Optional *bool `json:"optional,omitempty"`
 }
 
 // DriftMode says what to do when live objects differ from the release.

@@ -46,10 +46,6 @@ func RegisterDefaults(scheme *runtime.Scheme) error {
 
 func SetObjectDefaults_OmniCluster(in *OmniCluster) {
 	SetDefaults_OmniClusterSpec(&in.Spec)
-	for i := range in.Spec.Kubernetes.Manifests {
-		a := &in.Spec.Kubernetes.Manifests[i]
-		SetDefaults_Manifest(a)
-	}
 }
 
 func SetObjectDefaults_OmniClusterList(in *OmniClusterList) {
@@ -72,10 +68,6 @@ func SetObjectDefaults_OmniConnectionList(in *OmniConnectionList) {
 
 func SetObjectDefaults_OmniHelmRelease(in *OmniHelmRelease) {
 	SetDefaults_OmniHelmReleaseSpec(&in.Spec)
-	for i := range in.Spec.Chart.ValuesFrom {
-		a := &in.Spec.Chart.ValuesFrom[i]
-		SetDefaults_HelmValuesReference(a)
-	}
 	if in.Spec.Chart.Verify != nil {
 		SetDefaults_HelmVerify(in.Spec.Chart.Verify)
 	}

@@ -141,7 +141,7 @@ func TestValidateChart(t *testing.T) {
 		{"largest values", set(func(c *v1alpha1.HelmChart) { c.Values = bigObject(256 << 10) }), nil},
 		{"values too large", set(func(c *v1alpha1.HelmChart) { c.Values = bigObject(256<<10 + 1) }), []string{"spec.chart.values: Invalid value"}},
 		{"values from both kinds", from(v1alpha1.HelmValuesReference{Kind: v1alpha1.ValuesConfigMap, Name: "a"},
-			v1alpha1.HelmValuesReference{Kind: v1alpha1.ValuesSecret, Name: "a", Key: "b", TargetPath: "c.d", Optional: true}), nil},
+			v1alpha1.HelmValuesReference{Kind: v1alpha1.ValuesSecret, Name: "a", Key: "b", TargetPath: "c.d", Optional: new(true)}), nil},
 		{"values from nothing", from(v1alpha1.HelmValuesReference{}),
 			[]string{"spec.chart.valuesFrom[0].kind: Required value", "spec.chart.valuesFrom[0].name: Required value"}},
 		{"values from bad names", from(v1alpha1.HelmValuesReference{Kind: "Pod", Name: "A", Key: "a/b", TargetPath: strings.Repeat("a", 254)}), []string{

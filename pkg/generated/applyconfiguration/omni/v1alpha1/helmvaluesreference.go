@@ -35,7 +35,7 @@ type HelmValuesReferenceApplyConfiguration struct {
 	Key *string `json:"key,omitempty"`
 	// targetPath places the text as one value at this dotted path, instead of merging it.
 	TargetPath *string `json:"targetPath,omitempty"`
-	// optional ignores a missing object or key.
+	// optional ignores a missing object or key. Defaults to false.
 	Optional *bool `json:"optional,omitempty"`
 }
 
