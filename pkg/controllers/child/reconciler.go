@@ -87,9 +87,10 @@ func (r *reconciler[O]) accept(ctx context.Context, s *scope[O]) (loop.Outcome, 
 	return outcome, nil
 }
 
-// siblings returns the documents of a cluster that are not being deleted.
+// siblings returns the documents of a cluster that are not being deleted. They are the cache's own, to be read only: each document
+// of a cluster looks at all of them at each change of the cluster.
 func (r *reconciler[O]) siblings(ctx context.Context, namespace, cluster string) (siblings, error) {
-	options := []client.ListOption{client.InNamespace(namespace), client.MatchingFields{index.ByCluster: cluster}}
+	options := []client.ListOption{client.InNamespace(namespace), client.MatchingFields{index.ByCluster: cluster}, client.UnsafeDisableDeepCopy}
 	controlPlanes, workers, machines := &v1alpha1.OmniControlPlaneList{}, &v1alpha1.OmniWorkersList{}, &v1alpha1.OmniMachineList{}
 
 	for _, list := range []client.ObjectList{controlPlanes, workers, machines} {

@@ -292,9 +292,9 @@ func validateFreezes(freezes []v1alpha1.RolloutFreeze, path *field.Path) field.E
 
 		switch {
 		case freeze.From.IsZero():
-			errs = append(errs, field.Required(at.Child("from"), "say when it begins, such as 2026-12-18T00:00:00+01:00"))
+			errs = append(errs, field.Required(at.Child("from"), "say when it begins, such as 2026-12-17T23:00:00Z"))
 		case freeze.Until.IsZero():
-			errs = append(errs, field.Required(at.Child("until"), "say when it ends, such as 2027-01-07T00:00:00+01:00"))
+			errs = append(errs, field.Required(at.Child("until"), "say when it ends, such as 2027-01-06T23:00:00Z"))
 		case !freeze.Until.After(freeze.From.Time):
 			errs = append(errs, field.Invalid(at.Child("until"), freeze.Until.Format(time.RFC3339), "must be after from"))
 		case freeze.Until.Sub(freeze.From.Time) > longest:

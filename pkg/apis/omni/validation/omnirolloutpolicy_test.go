@@ -186,8 +186,8 @@ func TestRemediesOfOmniRolloutPolicy(t *testing.T) {
 		{"times that are none", firstStage(func(s *v1alpha1.RolloutStage) { s.SoakTime = "1d" }),
 			[]string{"spec.stages[0].soakTime: must be a duration such as 30s, 10m or 24h"}},
 		{"freezes without times", freezes(v1alpha1.RolloutFreeze{Name: "a"}, v1alpha1.RolloutFreeze{Name: "b", From: metav1.Now()}), []string{
-			"spec.freezes[0].from: say when it begins, such as 2026-12-18T00:00:00+01:00",
-			"spec.freezes[1].until: say when it ends, such as 2027-01-07T00:00:00+01:00",
+			"spec.freezes[0].from: say when it begins, such as 2026-12-17T23:00:00Z",
+			"spec.freezes[1].until: say when it ends, such as 2027-01-06T23:00:00Z",
 		}},
 		{"freezes of no length, and too long", freezes(freeze("a", 0), freeze("b", -time.Hour), freeze("c", 120*day+time.Second)), []string{
 			"spec.freezes[0].until: must be after from", "spec.freezes[1].until: must be after from",
