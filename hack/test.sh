@@ -42,9 +42,11 @@ slow() {
   begin kills go test -timeout 30m "$@" $kills
   begin alone go test -timeout 30m -run "$alone" "$@" ./test/e2e
   begin parallel go test -timeout 30m -run "$parallel" "$@" ./test/e2e
-  # What needs the cores has what the others leave. The detector makes collecting garbage dear, so there is less of it.
+  # What needs the cores has what the others leave. The detector makes collecting garbage dear, so there is less of it. At its
+  # end a program waits for what its tests left running, by default for a second, in which each of fifty programs does
+  # nothing else; a report that has begun is always waited for, and what a test itself does is over by then.
   # shellcheck disable=SC2086 # a list of packages
-  begin race nice -n 19 env GOGC=400 go test -race -timeout 30m "$@" $in_process
+  begin race nice -n 19 env GOGC=400 GORACE=atexit_sleep_ms=100 go test -race -timeout 30m "$@" $in_process
   finish kills alone parallel race
 
   # The seeds of every fuzz target have run as tests above. Fuzzed for a moment is what reads all foreign text; elsewhere

@@ -36,8 +36,11 @@ func (u *unreadAnswer) Write(text []byte) (int, error) {
 }
 
 // deepPatch is a merge patch that takes much memory to apply, and changes nothing: the kind has no such field.
-func deepPatch(levels int) string {
-	return `{"spec":{"nothing":` + strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 900<<10) + `"` + strings.Repeat("}", levels) + "}}"
+func deepPatch(levels int) string { return `{"spec":{"nothing":` + deepValue(levels) + "}}" }
+
+// deepValue is about as long as the body of a request may be. It is for startServerFor.
+func deepValue(levels int) string {
+	return strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", foreigntest.Load(900<<10)) + `"` + strings.Repeat("}", levels)
 }
 
 // TestUnreadAnswerHoldsNothing: a request that took the whole budget keeps nobody waiting once its work is done, also if
@@ -45,7 +48,7 @@ func deepPatch(levels int) string {
 func TestUnreadAnswerHoldsNothing(t *testing.T) {
 	begun, blocked := make(chan struct{}), make(chan struct{})
 
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServerFor(t, func(config *apiserver.Config) {
 		generic := &config.Generic.Config
 		build, begin := generic.BuildHandlerChainFunc, sync.OnceFunc(func() { close(begun) })
 
@@ -85,9 +88,9 @@ func TestUnreadAnswerHoldsNothing(t *testing.T) {
 // budget for so long.
 func TestAbandonedPatchesAreBounded(t *testing.T) {
 	// clientTimeout is less than a patch takes, and more than it takes to send it.
-	const clientTimeout = 700 * time.Millisecond
+	clientTimeout := time.Duration(foreigntest.Load(int(700 * time.Millisecond)))
 
-	s := startServer(t)
+	s := startServerFor(t)
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("deep"))
 
 	patch := deepPatch(90)

@@ -30,7 +30,7 @@ func TestMemoryOfTables(t *testing.T) {
 	times := foreigntest.AtOnce(8)
 
 	s := startServerWith(t, func(config *apiserver.Config) {
-		config.ListBytes = 8 << 20
+		config.ListBytes = int64(foreigntest.Load(8 << 20))
 		config.ListsWaitFor(10 * time.Minute) // each waits for all before it, on any machine
 	})
 
@@ -45,7 +45,7 @@ func TestMemoryOfTables(t *testing.T) {
 	// Each table is larger than the bound and runs alone. All at once would take more than thirty times the length.
 	foreigntest.WantPeak(t, 10*objects*bytes, func() { length = s.readAll(t, times, clusters+"?includeObject=Object&pretty=true", asTable) })
 
-	if length < objects*bytes {
+	if length < objects*int64(foreigntest.Load(bytes)) {
 		t.Errorf("tables of %d bytes", length)
 	}
 }
@@ -56,11 +56,11 @@ func TestMemoryOfTemplates(t *testing.T) {
 	const bound = 192 << 20 // one takes 90 MiB
 
 	s := startServerWith(t, func(config *apiserver.Config) {
-		config.ListBytes = 96 << 20
+		config.ListBytes = int64(foreigntest.Load(96 << 20))
 		config.ListsWaitFor(10 * time.Minute)
 	})
 
-	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, strings.ReplaceAll(withText("c", "", 45_000), "1,", "[],"))
+	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, strings.ReplaceAll(withText("c", "", foreigntest.Load(45_000)), "1,", "[],"))
 	s.mustCall(t, http.StatusCreated, http.MethodPost, strings.Replace(clusters, "omniclusters", "omnicontrolplanes", 1), asJSON,
 		`{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniControlPlane","metadata":{"name":"cp"},"spec":{"clusterRef":{"name":"c"},"machineClass":{"name":"m","size":1}}}`)
 	s.waitUntilCounted(t, 1)
@@ -148,7 +148,7 @@ func (s *server) readNothing(ctx context.Context, t *testing.T, path string) {
 // TestListsWait: lists wait for each other, and are refused after the timeout; all other requests go on.
 func TestListsWait(t *testing.T) {
 	s := startServerWith(t, func(config *apiserver.Config) {
-		config.ListBytes = 1 << 20
+		config.ListBytes = int64(foreigntest.Load(1 << 20))
 		config.ListsWaitFor(300 * time.Millisecond)
 	})
 
@@ -207,7 +207,7 @@ func TestListsWait(t *testing.T) {
 // too long. Other requests of its connection go on.
 func TestUnreadAnswersEnd(t *testing.T) {
 	s := startServerWith(t, func(config *apiserver.Config) {
-		config.ListBytes = 1 << 20
+		config.ListBytes = int64(foreigntest.Load(1 << 20))
 		config.ListsWaitFor(100 * time.Millisecond)
 		config.Generic.RequestTimeout = 4 * time.Second // its answer ends after five
 	})

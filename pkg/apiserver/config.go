@@ -39,6 +39,8 @@ type Config struct {
 	codecs serializer.CodecFactory
 	// requestGracePeriod is how long a stop waits for requests that are under way.
 	requestGracePeriod time.Duration
+	// bodiesBudget is what the work for all requests may take together, in bytes.
+	bodiesBudget int64
 	// listTimeout is how long a list waits for its turn.
 	listTimeout time.Duration
 }
@@ -58,6 +60,7 @@ func NewConfig() (*Config, error) {
 		codecs:  codecs,
 
 		requestGracePeriod: requestGracePeriod,
+		bodiesBudget:       requestbody.Budget,
 		listTimeout:        lists.Timeout,
 	}, nil
 }
@@ -71,7 +74,7 @@ func (c *Config) StorageCodec() runtime.Codec {
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = requestbody.MaxBytes
 	boundAnswers(&c.Generic.Config)
-	requestbody.Bound(&c.Generic.Config)
+	requestbody.Bound(&c.Generic.Config, c.bodiesBudget)
 	requireRequestHeaderCA(&c.Generic.Config)
 	sendClientsAway(&c.Generic.Config)
 	endOpenRequests(&c.Generic.Config, c.requestGracePeriod)

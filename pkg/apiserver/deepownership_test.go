@@ -29,6 +29,8 @@ func ownedDeeply(name, version string, levels int, end string) string {
 // JSON has a limit of 10,000 levels for whoever reads it. Stored, an object near it could not be read again, or not
 // inside of a list, and then nobody could list or watch the kind.
 func TestDeepFieldOwnershipIsRefused(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	s := startServer(t)
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("one"))
 

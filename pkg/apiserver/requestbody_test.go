@@ -134,11 +134,11 @@ func TestManyValuesAreRefused(t *testing.T) {
 // TestDeepPatchesAreBounded: the library that merges patches keeps the rest of the text at each level. A long and deep patch
 // is refused, and others run one after another if they take much.
 func TestDeepPatchesAreBounded(t *testing.T) {
-	s := startServer(t)
+	s := startServerFor(t)
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("deep"))
 
 	patch := func(contentType string, levels int) string {
-		value := strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", 900<<10) + `"` + strings.Repeat("}", levels)
+		value := deepValue(levels)
 		if contentType == patchBody {
 			return `[{"op":"add","path":"/spec/nothing","value":` + value + `},{"op":"test","path":"/spec/nothing` + strings.Repeat("/a", levels) + `","value":1}]`
 		}
@@ -288,12 +288,14 @@ func TestCompressedBody(t *testing.T) {
 	packed := &bytes.Buffer{}
 	writer := gzip.NewWriter(packed)
 
-	if _, err := writer.Write(bytes.Repeat([]byte(" "), 64<<20)); err != nil || writer.Close() != nil {
+	if _, err := writer.Write(bytes.Repeat([]byte(" "), 1<<20)); err != nil || writer.Close() != nil {
 		t.Fatal(err)
 	}
 
+	body := bytes.Repeat(packed.Bytes(), 64) // parts of a gzip text stand one after another
+
 	for contentType, path := range map[string]string{jsonBody: clusters, yamlBody: clusters} {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, bytes.NewReader(packed.Bytes()))
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, bytes.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,7 +1,9 @@
 package apiserver_test
 
 import (
+	"context"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
@@ -38,6 +41,20 @@ func startServer(t *testing.T) *server {
 	t.Helper()
 
 	return startServerOn(t, t.TempDir(), nil)
+}
+
+// startServerFor starts a server for requests whose texts are a part of the largest, as foreigntest.Load makes them: what the
+// work for all requests may take is the same part of what it is, so that they wait for each other as the largest do.
+func startServerFor(t *testing.T, configure ...func(*apiserver.Config)) *server {
+	t.Helper()
+
+	return startServerWith(t, func(config *apiserver.Config) {
+		config.BodiesWithin(int64(foreigntest.Load(apiserver.BodiesBudget)))
+
+		for _, change := range configure {
+			change(config)
+		}
+	})
 }
 
 // startServerOn starts a server on a data directory, with changes to its storage options.
@@ -92,7 +109,10 @@ func replica(t *testing.T, etcd string, change func(*genericoptions.EtcdOptions)
 
 	t.Cleanup(made.Generic.Destroy)
 
-	listener := httptest.NewServer(asAdministrator(made.Generic.PrepareRun().Handler))
+	listener := httptest.NewUnstartedServer(asAdministrator(made.Generic.PrepareRun().Handler))
+	listener.Config.ConnContext = bufferingLittle
+
+	listener.Start()
 	t.Cleanup(listener.Close)
 
 	client, err := versioned.NewForConfig(&rest.Config{Host: listener.URL, QPS: -1})
@@ -104,6 +124,13 @@ func replica(t *testing.T, etcd string, change func(*genericoptions.EtcdOptions)
 	s.waitForStorage(t)
 
 	return s
+}
+
+// bufferingLittle bounds what the kernel keeps of an answer that nobody reads, which else is up to 4 MiB.
+func bufferingLittle(ctx context.Context, connection net.Conn) context.Context {
+	_ = connection.(*net.TCPConn).SetWriteBuffer(64 << 10) // if it fails, a test that needs it fails
+
+	return ctx
 }
 
 func applyOptions(t *testing.T, config *apiserver.Config, endpoint string, change func(*genericoptions.EtcdOptions)) {

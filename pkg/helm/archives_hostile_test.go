@@ -45,7 +45,7 @@ func pad(to io.Writer, seed uint64) error {
 	}
 
 	noise := rand.NewChaCha8([32]byte{byte(seed)})
-	_, err = io.Copy(zipped, io.MultiReader(plain, io.LimitReader(noise, 12<<20)))
+	_, err = io.Copy(zipped, io.MultiReader(plain, io.LimitReader(noise, int64(foreigntest.Load(12<<20)))))
 
 	return errors.Join(err, zipped.Close())
 }
@@ -116,6 +116,7 @@ func install(ctx context.Context, fetcher *charts.Fetcher, repository string, ta
 func TestArchivesOfActionsThatHang(t *testing.T) {
 	const actions = 16 // together 192 MiB of archives
 
+	free := occupied(t, archiveMemory, totalArchiveBytes)
 	repository := padded(t, actions)
 
 	pool := render.New(render.Options{Timeout: time.Minute})
@@ -160,5 +161,6 @@ func TestArchivesOfActionsThatHang(t *testing.T) {
 		all.Wait()
 	})
 
+	free()
 	archiveMemory.wantEmpty(t)
 }

@@ -3,6 +3,7 @@ package helm
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync"
@@ -67,8 +68,13 @@ func TestOnlyTheLatestRevisionIsCorrected(t *testing.T) {
 // A correction is asked when there is room for its record, and before it changes anything: what waits is taken back.
 func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 	r := newTried(t)
-	large := strings.Repeat("a", 1<<20)
-	r.want(ActionInstall, strings.ReplaceAll(configMap("one"), "of: demo", "of: demo, large: "+large))
+
+	var large strings.Builder // not its text takes much, but its values do: it has to be read within a second
+	for i := range 4000 {
+		fmt.Fprintf(&large, ", a%d: b", i)
+	}
+
+	r.want(ActionInstall, strings.ReplaceAll(configMap("one"), "of: demo", "of: demo"+large.String()))
 	r.remove(configMapPath("one"))
 
 	release := mustTry(t, recordMemory, "", tenantRecordBytes)

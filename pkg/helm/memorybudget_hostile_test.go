@@ -67,7 +67,8 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 		return New(Target{Config: config, Name: "demo", Namespace: "apps", Charts: pool, Tenant: tenant}, logr.Discard(), time.Second)
 	}
 
-	large := printer(400_000)
+	large := printer(foreigntest.Load(400_000))
+	free := occupied(t, chartMemory, totalBytes)
 	begun, end := make(chan struct{}, 8), make(chan struct{})
 
 	foreigntest.WantPeak(t, 448<<20, func() {
@@ -101,5 +102,6 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 		all.Wait()
 	})
 
+	free()
 	chartMemory.wantEmpty(t)
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 func waiters(r memoryBudget) int {
@@ -21,6 +23,17 @@ func (b memoryBudget) wantEmpty(t *testing.T) {
 	if held, waiting := b.bytes.Load(); held != 0 || waiting != 0 {
 		t.Errorf("%d bytes are held still, and %d wait", held, waiting)
 	}
+}
+
+// occupied takes what of a room of total bytes a test with a part of its load does not need, so that those wait that wait with
+// all of it. What is returned gives it back.
+func occupied(t *testing.T, r memoryBudget, total int) (free func()) {
+	t.Helper()
+
+	half := int64(total-foreigntest.Load(total)) / 2 // no namespace may have all of it
+	one, other := mustTry(t, r, "occupied", half), mustTry(t, r, "occupied, too", half)
+
+	return func() { one(); other() }
 }
 
 // enterLater enters in the background; the channel tells when it has.

@@ -30,6 +30,7 @@ func largeManifest(maps int) string {
 // and a usual one does not wait for them.
 func TestManyLargeRecordsAtOnce(t *testing.T) {
 	hostile := foreigntest.AtOnce(6)
+	free := occupied(t, recordMemory, totalRecordBytes)
 
 	var comparing atomic.Int32
 
@@ -44,7 +45,7 @@ func TestManyLargeRecordsAtOnce(t *testing.T) {
 		refuse(to, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "a"))
 	}
 
-	large := applied(1, common.StatusDeployed, largeManifest(120_000), nil)
+	large := applied(1, common.StatusDeployed, largeManifest(foreigntest.Load(120_000)), nil)
 	usual := applied(1, common.StatusDeployed, object("b"), nil)
 	usual.Name = "usual"
 
@@ -76,6 +77,7 @@ func TestManyLargeRecordsAtOnce(t *testing.T) {
 		all.Wait()
 	})
 
+	free()
 	recordMemory.wantEmpty(t)
 }
 
@@ -86,8 +88,8 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 		refuse(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
 	}
 
-	cluster.add(t, applied(1, common.StatusSuperseded, largeManifest(40_000), nil))
-	cluster.add(t, applied(2, common.StatusDeployed, largeManifest(40_000), nil))
+	cluster.add(t, applied(1, common.StatusSuperseded, largeManifest(foreigntest.Load(40_000)), nil))
+	cluster.add(t, applied(2, common.StatusDeployed, largeManifest(foreigntest.Load(40_000)), nil))
 
 	c := New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Tenant: "busy"}, logr.Discard(), time.Second)
 	rollBackWithin := func(ctx context.Context, timeout time.Duration) error {
@@ -99,7 +101,8 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 
 	rollBack := func(ctx context.Context) error { return rollBackWithin(ctx, time.Minute) }
 
-	release := mustTry(t, recordMemory, "busy", 50*mib)
+	busy := tenantRecordBytes - int64(foreigntest.Load(30*mib))
+	release := mustTry(t, recordMemory, "busy", busy)
 	ended := make(chan error)
 
 	go func() { ended <- rollBack(t.Context()) }()
@@ -108,8 +111,8 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 
-	if held, _ := recordMemory.bytes.Load(); held != 50*mib {
-		t.Errorf("%d MiB are held beside what was there before", held>>20-50)
+	if held, _ := recordMemory.bytes.Load(); held != busy {
+		t.Errorf("%d MiB are held beside what was there before", (held-busy)>>20)
 	}
 
 	impatient, cancel := context.WithTimeout(t.Context(), 3*time.Second)

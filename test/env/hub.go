@@ -35,6 +35,9 @@ type Options struct {
 	// omni-apiserver's always does. A measurement that compares the two needs it; tests do not.
 	DurableEtcd bool
 
+	// DefaultGC lets the Kubernetes programs collect garbage as often as elsewhere. A measurement needs it; tests do not.
+	DefaultGC bool
+
 	// KubeAPIServerArgs are more flags for kube-apiserver, for example to turn audit on.
 	KubeAPIServerArgs []string
 }
@@ -52,6 +55,7 @@ type Hub struct {
 	tools     Tools
 	progress  io.Writer
 	ownsDir   bool
+	defaultGC bool
 	creds     *credentials
 	etcdURL   string
 	server    string // https://127.0.0.1:port of kube-apiserver
@@ -80,7 +84,7 @@ func StartHub(ctx context.Context, options Options) (*Hub, error) {
 }
 
 func prepareHub(ctx context.Context, options Options) (*Hub, error) {
-	h := &Hub{Dir: options.Dir, progress: options.Progress}
+	h := &Hub{Dir: options.Dir, progress: options.Progress, defaultGC: options.DefaultGC}
 	if h.progress == nil {
 		h.progress = io.Discard
 	}

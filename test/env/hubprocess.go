@@ -2,9 +2,17 @@ package env
 
 import "slices"
 
+// rareGC lets a Kubernetes program take more memory before it collects garbage, up to 100 MB more for kube-apiserver. It saves
+// a seventh of the processor's time that a test takes. Our own programs run as they are deployed.
+const rareGC = "GOGC=400"
+
 // start starts a process of the hub, with its log in the hub's directory.
 func (h *Hub) start(spec processSpec) (*process, error) {
 	spec.logPath = h.LogPath(spec.name)
+
+	if spec.foreign && !h.defaultGC {
+		spec.env = append(spec.env, rareGC)
+	}
 
 	p, err := startProcess(spec)
 	if err != nil {

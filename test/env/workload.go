@@ -9,7 +9,7 @@ import (
 
 // WorkloadPool lends workload clusters to tests: real control planes (etcd, kube-apiserver,
 // kube-controller-manager), each with its own authorities and identity. A cluster takes three
-// seconds and 350 MB, so a package of tests has one pool and Stops it at its end; clusters are
+// seconds and 450 MB, so a package of tests has one pool and Stops it at its end; clusters are
 // emptied and used again. The zero value is usable, its methods from several goroutines.
 type WorkloadPool struct {
 	// Options start each cluster. Dir must be empty: every cluster has its own.

@@ -18,7 +18,7 @@ import (
 func TestBodiesShareABudget(t *testing.T) {
 	inside, release := make(chan struct{}), make(chan struct{})
 	handler := bodies{
-		budget: semaphore.NewWeighted(bodiesBudget), serializer: scheme.Codecs, maxBytes: MaxBytes, wait: time.Minute,
+		budget: Budget, free: semaphore.NewWeighted(Budget), serializer: scheme.Codecs, maxBytes: MaxBytes, wait: time.Minute,
 		next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.Header.Get("Wait") != "" {
 				inside <- struct{}{}
@@ -81,17 +81,17 @@ func TestBudgetIsHeldByTheWork(t *testing.T) {
 	var work func(http.ResponseWriter, *http.Request)
 
 	handler := bodies{
-		budget: semaphore.NewWeighted(bodiesBudget), serializer: scheme.Codecs, maxBytes: MaxBytes, wait: time.Minute,
+		budget: Budget, free: semaphore.NewWeighted(Budget), serializer: scheme.Codecs, maxBytes: MaxBytes, wait: time.Minute,
 		next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { work(w, r) }),
 	}
 
 	taken := func(expected bool) {
 		t.Helper()
 
-		if free := handler.budget.TryAcquire(bodiesBudget); free == expected {
+		if free := handler.free.TryAcquire(Budget); free == expected {
 			t.Errorf("the budget is free: %t", free)
 		} else if free {
-			handler.budget.Release(bodiesBudget)
+			handler.free.Release(Budget)
 		}
 	}
 

@@ -20,6 +20,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
+// Budget is the memory that the work for all requests may take together, in bytes. A request that needs more than all of it
+// runs alone.
+const Budget = 160 << 20
+
 // MaxBytes is the largest request body that is read, in bytes. Larger ones are answered with 413 and a message that
 // names the limit. It lies below what etcd accepts (1.5 MiB), so that nobody ever sees etcd's own error.
 const MaxBytes = 1 << 20
@@ -48,9 +52,6 @@ const (
 	// Measured for 900 KiB: 80 MiB with 64 levels, 276 MiB with 260.
 	mergedPerByteAndLevel = 1.25
 
-	// bodiesBudget is the memory that the work for all requests may take together, in bytes. A request that needs more
-	// than all of it runs alone.
-	bodiesBudget = 160 << 20
 	// bodyWait is how long a request waits for its part of the budget.
 	bodyWait = 20 * time.Second
 )
@@ -62,20 +63,25 @@ const (
 //
 // The length is bounded by the configuration's MaxRequestBodyBytes. A body with aliases, or one that cannot be read, is
 // answered with 400, one that exceeds a limit with 413, and one that has waited too long for its memory with 429.
-func Bound(config *genericapiserver.Config) {
+//
+// The work for all requests takes budget bytes at most: Budget, or less in a test that sends less.
+func Bound(config *genericapiserver.Config, budget int64) {
 	config.JSONPatchMaxCopyBytes = maxCopied
-	budget := semaphore.NewWeighted(bodiesBudget)
+	bounded := bodies{budget: budget, free: semaphore.NewWeighted(budget), wait: bodyWait}
 
 	build := config.BuildHandlerChainFunc
 	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return build(bodies{next: handler, budget: budget, serializer: c.Serializer, maxBytes: c.MaxRequestBodyBytes, wait: bodyWait}, c)
+		bounded.next, bounded.serializer, bounded.maxBytes = handler, c.Serializer, c.MaxRequestBodyBytes
+
+		return build(bounded, c)
 	}
 }
 
 // bodies is the handler that Bound makes.
 type bodies struct {
 	next       http.Handler
-	budget     *semaphore.Weighted
+	budget     int64 // in all, in bytes
+	free       *semaphore.Weighted
 	serializer runtime.NegotiatedSerializer
 	maxBytes   int64
 	wait       time.Duration

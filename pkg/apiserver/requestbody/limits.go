@@ -40,18 +40,18 @@ func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 	}
 
 	merged := mergedBytes(r, body, patch)
-	if merged > bodiesBudget {
+	if merged > b.budget {
 		return nil, apierrors.NewRequestEntityTooLargeError("a patch that is so long must not be nested so deep: " +
 			"send it in parts, or the whole object by an update or server-side apply")
 	}
 
-	cost = min(cost+merged, bodiesBudget)
+	cost = min(cost+merged, b.budget)
 
-	if err := b.budget.Acquire(ctx, cost); err != nil {
+	if err := b.free.Acquire(ctx, cost); err != nil {
 		return nil, busy()
 	}
 
-	return func() { b.budget.Release(cost) }, nil
+	return func() { b.free.Release(cost) }, nil
 }
 
 // mergedBytes is the memory that the rests of the text take while a patch is applied; 0 for other bodies. What a JSON
