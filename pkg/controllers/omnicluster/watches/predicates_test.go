@@ -84,14 +84,16 @@ func TestConnectionChanged(t *testing.T) {
 		change func(*v1alpha1.OmniConnection)
 		want   bool
 	}{
-		"another message":     {func(o *v1alpha1.OmniConnection) { o.Status.Conditions[0].Message = "dialled again" }, false},
-		"another time":        {func(o *v1alpha1.OmniConnection) { o.Status.LastHandledReconcileAt = "now" }, false},
-		"another reason":      {func(o *v1alpha1.OmniConnection) { o.Status.Conditions[0].Reason = "Unauthenticated" }, true},
-		"Ready":               {func(o *v1alpha1.OmniConnection) { o.Status.Conditions[0].Status = metav1.ConditionTrue }, true},
-		"the spec":            {func(o *v1alpha1.OmniConnection) { o.Generation = 2 }, true},
-		"made anew":           {func(o *v1alpha1.OmniConnection) { o.UID = "b" }, true},
-		"a previous hub":      {func(o *v1alpha1.OmniConnection) { o.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: "gone"} }, true},
-		"another annotation":  {func(o *v1alpha1.OmniConnection) { o.Annotations = map[string]string{"a": "b"} }, false},
+		"another message": {func(o *v1alpha1.OmniConnection) { o.Status.Conditions[0].Message = "dialled again" }, false},
+		"another time":    {func(o *v1alpha1.OmniConnection) { o.Status.LastHandledReconcileAt = "now" }, false},
+		"another reason":  {func(o *v1alpha1.OmniConnection) { o.Status.Conditions[0].Reason = "Unauthenticated" }, true},
+		"Ready":           {func(o *v1alpha1.OmniConnection) { o.Status.Conditions[0].Status = metav1.ConditionTrue }, true},
+		"the spec":        {func(o *v1alpha1.OmniConnection) { o.Generation = 2 }, true},
+		"made anew":       {func(o *v1alpha1.OmniConnection) { o.UID = "b" }, true},
+		"a previous hub": {func(o *v1alpha1.OmniConnection) {
+			o.Annotations = map[string]string{v1alpha1.AnnotationPreviousHub: "gone"}
+		}, true},
+		"another annotation":   {func(o *v1alpha1.OmniConnection) { o.Annotations = map[string]string{"a": "b"} }, false},
 		"nothing, as a resync": {func(*v1alpha1.OmniConnection) {}, false},
 	} {
 		after := before.DeepCopy()
