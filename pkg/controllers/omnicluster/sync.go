@@ -23,8 +23,10 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 		return consent.Decision{}, err
 	}
 
-	if s.gate.Turn, err = turnNow(ctx, s); err != nil {
-		return consent.Decision{}, err
+	if s.gate.Holds() {
+		if s.gate.Turn, err = turnNow(ctx, s); err != nil {
+			return consent.Decision{}, err
+		}
 	}
 
 	decision := consent.Decide(consent.Facts{
@@ -139,10 +141,12 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 		return loop.Persist(v1alpha1.ReasonProgressing, "%s", decision.Summary()), nil
 	}
 
-	if same, err := r.isPlannedCluster(ctx, s, decision.Claim()); err != nil {
-		return loop.Outcome{}, err
-	} else if !same {
-		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q changed in Omni meanwhile; the plan is made anew", s.name), nil
+	if claim := decision.Claim(); claim.Takeover() != "" {
+		if same, err := r.isPlannedCluster(ctx, s, claim); err != nil {
+			return loop.Outcome{}, err
+		} else if !same {
+			return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q changed in Omni meanwhile; the plan is made anew", s.name), nil
+		}
 	}
 
 	if valid, err := r.mayStillBegin(ctx, s, decision); err != nil || !valid {
@@ -159,10 +163,6 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 // isPlannedCluster reads the cluster from Omni itself before the first write to somebody else's cluster, and reports
 // whether it is the one that was planned for.
 func (r *reconciler) isPlannedCluster(ctx context.Context, s *scope, claim consent.Claim) (bool, error) {
-	if claim.Takeover() == "" {
-		return true, nil
-	}
-
 	now, err := s.lease.InspectLive(ctx, s.name)
 	if err != nil {
 		return false, errors.New(omni.Message(err))

@@ -116,7 +116,7 @@ func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since
 // later one may have been lost.
 func turnNow(ctx context.Context, s *scope) (consent.Turn, error) {
 	turn, status := s.gate.Turn, s.cluster.Status.Rollout
-	if !s.gate.Holds() || stateOf(status) != v1alpha1.RolloutAdmitted && (status == nil || status.Failure == nil) {
+	if stateOf(status) != v1alpha1.RolloutAdmitted && (status == nil || status.Failure == nil) {
 		return turn, nil // nothing is at work, and nothing failed
 	}
 

@@ -32,7 +32,7 @@ type ownCluster struct {
 // confirm looks again, before a change that needs consent, at what consent depends on, if the Apply has tried anything
 // since it looked last: what comes before can take minutes, and what the user or another hub does meanwhile counts.
 func (a *applier) confirm(ctx context.Context, s step) error {
-	if !s.change.needsConsent() || !a.look.acted || s.change.Type == a.look.kind && time.Since(a.look.at) < lookAge {
+	if !a.look.acted || s.change.Type == a.look.kind && time.Since(a.look.at) < lookAge {
 		return nil
 	}
 

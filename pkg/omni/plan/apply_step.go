@@ -23,8 +23,10 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 		return false, fmt.Errorf("apply to Omni: %w", err)
 	}
 
-	if err = a.confirm(ctx, s); err != nil {
-		return false, err
+	if s.change.needsConsent() {
+		if err = a.confirm(ctx, s); err != nil {
+			return false, err
+		}
 	}
 
 	a.look.acted = true
@@ -73,7 +75,11 @@ func (a *applier) create(ctx context.Context, s step) error {
 // update reads the resource once more: its version is all that Omni compares, and that starts again when a resource is made
 // again. The update would take it from whom it belongs to by now, as the patch of a machine that moved to another cluster.
 func (a *applier) update(ctx context.Context, s step) error {
-	err := a.checkMoved(ctx, s)
+	var err error
+	if len(s.moved) > 0 {
+		err = a.checkMoved(ctx, s)
+	}
+
 	if err == nil && s.change.Type != omnires.ClusterType { // checkCluster has looked at that
 		_, err = a.checkIdentity(ctx, s)
 	}

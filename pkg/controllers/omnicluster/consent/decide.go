@@ -75,7 +75,12 @@ func Decide(f Facts) Decision {
 	d.allSettled = d.Settling.settled
 	d.allApproved, d.Approved = approve(spec.ApprovedPlan, f.Cluster.Status.UsedApproval, f.Plan, d.needing(NeedsApproval), approvals(f.Cluster.Status))
 
-	return d.judged().withGate()
+	d = d.judged()
+	if f.Gate.Holds() || f.Cluster.Status.Rollout != nil {
+		d = d.withGate()
+	}
+
+	return d
 }
 
 // unasked returns, for messages, why no document is enough for a destructive change; empty if that depends on the change.

@@ -167,11 +167,6 @@ func (d Decision) ofTurn(items []Item) []Item {
 // withGate returns the items, with those held whose turn has not come. It leaves items alone that could not be made
 // anyway.
 func (d Decision) withGate() Decision {
-	gate := d.facts.Gate
-	if !gate.Holds() && d.facts.Cluster.Status.Rollout == nil {
-		return d
-	}
-
 	a := &admission{admitted: map[string]bool{}}
 	blocked := d.facts.Plan.HeldBack(d.MayDestroy, func(change plan.Change) bool { return !d.leavesAlone(change) })
 
