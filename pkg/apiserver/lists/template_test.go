@@ -57,6 +57,8 @@ func stored(t *testing.T, object any) quota.Use {
 
 // TestTemplateCost: a template is never rendered with more memory than it counts, whatever its blocks are.
 func TestTemplateCost(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	one := intstr.FromInt32(1)
 
 	for name, blocks := range map[string]struct{ cluster, controlPlane []string }{

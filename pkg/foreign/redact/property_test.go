@@ -68,6 +68,8 @@ func randomValue(random *rand.Rand, earlier []string) string {
 
 // Whatever a text quotes, in whichever form, whole or cut: no piece of a value remains.
 func TestNoPieceRemains(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 15)) // a test that can be repeated
 
@@ -144,6 +146,8 @@ func FuzzSecrets(f *testing.F) {
 
 // Many large values and the longest text cost memory by the text, and none by the values.
 func TestRemovingIsBounded(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	var values []string
 
 	random := rand.New(rand.NewPCG(1, 2)) // a test that can be repeated

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
@@ -128,8 +129,8 @@ func bombs() map[string]chartserver.Chart {
 	within := func(name string, inner chartserver.Chart) chartserver.Chart {
 		return chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{name: string(inner.Pack())}}
 	}
-	half := chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{"half": strings.Repeat("0", 3<<20)}}
-	bomb := chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{"big": strings.Repeat("0", 8<<20)}}
+	half := chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{"half": strings.Repeat("0", foreigntest.Load(3<<20))}}
+	bomb := chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{"big": strings.Repeat("0", foreigntest.Load(8<<20))}}
 	inside := within("charts/inner.tgz", bomb)
 
 	return map[string]chartserver.Chart{
@@ -173,7 +174,7 @@ func TestAZipBomb(t *testing.T) {
 		for name, bomb := range bombs() {
 			t.Run(place+"/"+name, func(t *testing.T) {
 				source := serve(t, bomb)
-				small := newFetcher(charts.Options{MaxUnpackedBytes: 4 << 20})
+				small := newFetcher(charts.Options{MaxUnpackedBytes: int64(foreigntest.Load(4 << 20))})
 
 				// What was refused once must not come out of a cache.
 				for range 2 {
@@ -181,7 +182,7 @@ func TestAZipBomb(t *testing.T) {
 					wantReason(t, err, charts.TooLarge, "unpacked")
 				}
 
-				if _, err := fetch(newFetcher(charts.Options{MaxUnpackedBytes: 16 << 20}), source); err != nil {
+				if _, err := fetch(newFetcher(charts.Options{MaxUnpackedBytes: int64(foreigntest.Load(16 << 20))}), source); err != nil {
 					t.Errorf("with a higher limit: %v", err)
 				}
 			})

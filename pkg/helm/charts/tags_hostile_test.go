@@ -19,7 +19,7 @@ func TestManyTagsAtOnce(t *testing.T) {
 
 	lookups := foreigntest.AtOnce(16)
 
-	page := []byte(`{"tags":["1.0.0"` + strings.Repeat(`,"`+strings.Repeat("x", 125)+`"`, 32_000) + `]}`)
+	page := []byte(`{"tags":["1.0.0"` + strings.Repeat(`,"`+strings.Repeat("x", 125)+`"`, foreigntest.Load(32_000)) + `]}`)
 	registry := chartserver.StartTLSRepository()
 	t.Cleanup(registry.Close)
 

@@ -42,7 +42,7 @@ func serve(r *chartserver.Repository, path string, text []byte) {
 
 // An index of the largest size that is accepted is read by a worker of the default size. Here it takes its text, and what is kept.
 func TestTheLargestIndex(t *testing.T) {
-	text := indexOf(charts.DefaultMaxIndexBytes - 1<<20)
+	text := indexOf(foreigntest.Load(charts.DefaultMaxIndexBytes - 1<<20))
 
 	repository := startRepository(t)
 	serve(repository, "/index.yaml", text)

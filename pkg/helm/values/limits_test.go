@@ -12,6 +12,8 @@ import (
 
 // Each of these took hundreds of MiB, or would without end.
 func TestHostileValues(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	half := Layer{From: "before", Text: append([]byte("a: "), bytes.Repeat([]byte("x"), MaxBytes/2-100)...)}
 	list := []byte("a: [" + strings.Repeat("1,", maxNodes*2/3) + "1]")
 
@@ -43,6 +45,8 @@ func TestHostileValues(t *testing.T) {
 }
 
 func TestAliasesInValues(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	values, err := Merge(t.Context(), []Layer{
 		text("x", "base: &base {cpu: 1, memory: 1Gi}\nweb:\n  <<: *base\n  cpu: 2\nall: [*base, *base]\n---\nlater: &l [1]\nagain: *l\n"),
 		{From: "y", Text: foreigntest.Aliased(30, 100)},

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
@@ -68,6 +69,8 @@ func TestUnchangedTemplateIsNotReadAgain(t *testing.T) {
 
 // Whatever happens to Omni, what is known of a template leads to the very plan that is made without it.
 func TestSettledTemplateKnowsEveryChange(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
@@ -170,6 +171,8 @@ func syncWithin(t *testing.T, st state.State, document string, most int) []strin
 
 // Objects that are in full manifests before and after a change are in one at every moment.
 func TestNoObjectIsLostOnItsWay(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	for seed := range uint64(150) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		before, kept := randomManifests(random)

@@ -16,6 +16,7 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
@@ -124,21 +125,21 @@ func (c *crowd) join(owner, name string, server *omnisim.Server) (*Lease, func()
 // TestFloodEndsTheSession checks that a session whose Omni sends resources without end is closed, and stays closed;
 // other sessions are not affected.
 func TestFloodEndsTheSession(t *testing.T) {
-	const bound = 24 << 20
+	bound := foreigntest.Load(24 << 20)
 
 	for name, test := range map[string]struct {
 		limits bounds.Limits
 		next   func(int) *v1alpha1.WatchResponse
 		says   string
 	}{
-		"in bytes": {bounds.Limits{Memory: bound}, func(number int) *v1alpha1.WatchResponse {
+		"in bytes": {bounds.Limits{Memory: int64(bound)}, func(number int) *v1alpha1.WatchResponse {
 			if number > 40_000 { // 400 MiB: enough to fail, not enough to harm
 				return nil
 			}
 
 			return big(omnires.ClusterType, number)
 		}, "--omni-max-memory"},
-		"in number": {bounds.Limits{Resources: 5000, Memory: bound}, func(number int) *v1alpha1.WatchResponse {
+		"in number": {bounds.Limits{Resources: foreigntest.Load(5000), Memory: 24 << 20}, func(number int) *v1alpha1.WatchResponse {
 			if number > 100_000 {
 				return nil
 			}
@@ -172,7 +173,7 @@ func TestFloodEndsTheSession(t *testing.T) {
 				t.Errorf("error %v", err)
 			}
 
-			if got := peak(); got > bound+64<<20 {
+			if got := peak(); got > uint64(bound)+64<<20 {
 				t.Errorf("%d MiB were in use", got>>20)
 			}
 
@@ -285,6 +286,8 @@ func TestLongResourceIsRead(t *testing.T) {
 
 // TestBombsAreNotDecoded checks that one answer that weighs far more than its length is not decoded.
 func TestBombsAreNotDecoded(t *testing.T) {
+	const claims = "a compressed text that claims to be long"
+
 	emptyElements := func(field protowire.Number, count int) []byte {
 		return bytes.Repeat(protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), nil), count)
 	}
@@ -312,11 +315,15 @@ func TestBombsAreNotDecoded(t *testing.T) {
 			inner := emptyElements(5, 2<<20)
 			sent.Spec.ProtoSpec = protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), inner)
 		}},
-		"a compressed text that claims to be long": {omnires.ConfigPatchType, func(sent *v1alpha1.Resource) {
+		claims: {omnires.ConfigPatchType, func(sent *v1alpha1.Resource) {
 			sent.Spec.ProtoSpec = compressed(omnitest.Claiming(1 << 40))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != claims { // which ends the session as the others do
+				foreigntest.Sequential(t)
+			}
+
 			server := startOmni(t, omnisim.Options{})
 
 			bomb := omnitest.Invented(test.resourceType, 0)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
@@ -32,6 +33,8 @@ func encoded(t *testing.T, message *v1alpha1.WatchResponse) mem.BufferSlice {
 // TestManyEventsInOneMessageAreNotDecoded checks that a message of a million events, which weighs just what a message
 // may, takes no memory.
 func TestManyEventsInOneMessageAreNotDecoded(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	const guards, noops = 4, 1_048_000
 
 	account := bounds.NewBudget(bounds.Limits{}).Open("team", func(error) {})

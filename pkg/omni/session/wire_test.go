@@ -12,6 +12,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
@@ -319,7 +320,9 @@ func TestMarksOverTheWire(t *testing.T) {
 
 // TestLargeContents checks first contents that are larger than the largest message that the library accepts.
 func TestLargeContents(t *testing.T) {
-	const size, count = 1 << 20, 20 // each goes over the wire twice, in two encodings
+	const count = 20
+
+	size := foreigntest.Load(1 << 20) // each goes over the wire twice, in two encodings
 
 	server := startOmni(t, omnisim.Options{})
 

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
@@ -112,6 +113,8 @@ func TestHold(t *testing.T) {
 // A storm of events on an object that fails costs a few runs, not one for each;
 // what the user says is followed at once.
 func TestStormOnAFailingObject(t *testing.T) {
+	foreigntest.Sequential(t)
+
 	runs := 0
 	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
 		runs++
