@@ -6137,7 +6137,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 					},
 					"otherHub": {
 						SchemaProps: spec.SchemaProps{
-							Description: "otherHub is the ID of another hub whose mark the cluster carries, as it was last seen in Omni. Nothing is changed there then, and nothing is done in the workload cluster for objects of this hub, also when they are deleted. The annotation omni.texashpc.com/previous-hub of the OmniConnection takes over what that hub had.",
+							Description: "otherHub is the ID of another hub whose mark the cluster carries, as it was last seen in Omni, if this object had the cluster or is to adopt it. Nothing is changed there then, and nothing is done in the workload cluster for objects of this hub, also when they are deleted. The annotation omni.texashpc.com/previous-hub of the OmniConnection takes over what that hub had.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

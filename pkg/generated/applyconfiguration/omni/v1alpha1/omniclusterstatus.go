@@ -37,9 +37,10 @@ type OmniClusterStatusApplyConfiguration struct {
 	Endpoint *string `json:"endpoint,omitempty"`
 	// omniClusterID is the cluster's UUID in Omni. A cluster that is deleted and made again has another one.
 	OmniClusterID *string `json:"omniClusterID,omitempty"`
-	// otherHub is the ID of another hub whose mark the cluster carries, as it was last seen in Omni. Nothing is changed
-	// there then, and nothing is done in the workload cluster for objects of this hub, also when they are deleted. The
-	// annotation omni.texashpc.com/previous-hub of the OmniConnection takes over what that hub had.
+	// otherHub is the ID of another hub whose mark the cluster carries, as it was last seen in Omni, if this object had the
+	// cluster or is to adopt it. Nothing is changed there then, and nothing is done in the workload cluster for objects of
+	// this hub, also when they are deleted. The annotation omni.texashpc.com/previous-hub of the OmniConnection takes over
+	// what that hub had.
 	OtherHub *string `json:"otherHub,omitempty"`
 	// controlPlaneRef is the OmniControlPlane that was last applied.
 	ControlPlaneRef *AppliedReferenceApplyConfiguration `json:"controlPlaneRef,omitempty"`
