@@ -19,7 +19,7 @@ import (
 func (a *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.OmniCluster, error) {
 	parent := &v1alpha1.OmniCluster{}
 
-	err := a.Client.Get(ctx, client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}, parent)
+	err := a.Client.Get(ctx, keyOf(requester), parent)
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // no parent is no error
 	}
@@ -31,10 +31,16 @@ func (a *Access) parent(ctx context.Context, requester Requester) (*v1alpha1.Omn
 	return parent, nil
 }
 
+// keyOf returns the name of a requester's OmniCluster.
+func keyOf(requester Requester) client.ObjectKey {
+	return client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}
+}
+
 // OtherHub returns the status.otherHub of an object that needs the cluster of an OmniCluster.
 func OtherHub(ctx context.Context, reader client.Reader, requester Requester) string {
 	parent := &v1alpha1.OmniCluster{}
-	if err := reader.Get(ctx, client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}, parent); err != nil {
+	// It is only read, and may be large.
+	if err := reader.Get(ctx, keyOf(requester), parent, &client.GetOptions{UnsafeDisableDeepCopy: new(true)}); err != nil {
 		return requester.OtherHub
 	}
 

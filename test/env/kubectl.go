@@ -30,7 +30,12 @@ func (h *Hub) KubectlInput(ctx context.Context, stdin io.Reader, args ...string)
 	var out, errOut bytes.Buffer
 
 	cmd := exec.CommandContext(ctx, h.tools.Kubectl, args...)
-	cmd.Env = append(h.KubectlEnv(), rareGC)
+	cmd.Env = h.KubectlEnv()
+
+	if !h.defaultGC {
+		cmd.Env = append(cmd.Env, rareGC)
+	}
+
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, &out, &errOut
 
 	if err = cmd.Run(); err != nil {

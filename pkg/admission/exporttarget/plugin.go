@@ -105,21 +105,22 @@ func (p *Plugin) questions(attributes admission.Attributes) ([]permission.Questi
 			return nil, nil
 		}
 
-		return p.ofSource(own, attributes.GetName(), "metadata.name", func(cluster string) bool { return cluster == attributes.GetName() })
+		return p.ofSource(attributes, "metadata.name", func(cluster string) bool { return cluster == attributes.GetName() })
 	case *v1alpha1.OmniConnection:
 		if before, ok := attributes.GetOldObject().(*v1alpha1.OmniConnection); ok && before.Spec.Endpoint == object.Spec.Endpoint {
 			return nil, nil
 		}
 
-		return p.ofSource(own, attributes.GetName(), "spec.endpoint", func(cluster string) bool { return p.connectionOf(own, cluster) == attributes.GetName() })
+		return p.ofSource(attributes, "spec.endpoint", func(cluster string) bool { return p.connectionOf(own, cluster) == attributes.GetName() })
 	default:
 		return nil, nil
 	}
 }
 
-// ofSource are the questions about an object from which exports of a namespace have written elsewhere, those of its clusters.
-func (p *Plugin) ofSource(namespace, name, field string, isIts func(cluster string) bool) ([]permission.Question, error) {
-	if name == "" {
+// ofSource are the questions about an OmniCluster or OmniConnection: whether the user may update what exports of its clusters have
+// written in other namespaces. field is what decides where it leads.
+func (p *Plugin) ofSource(attributes admission.Attributes, field string, isIts func(cluster string) bool) ([]permission.Question, error) {
+	if attributes.GetName() == "" {
 		return nil, nil // it will be generated, so nothing names it yet
 	}
 
@@ -127,7 +128,7 @@ func (p *Plugin) ofSource(namespace, name, field string, isIts func(cluster stri
 		return nil, apierrors.NewServiceUnavailable("omni-apiserver does not know all OmniKubeconfigExports yet, try again")
 	}
 
-	exports, err := p.writtenElsewhere(namespace)
+	exports, err := p.writtenElsewhere(attributes.GetNamespace())
 	if err != nil {
 		return nil, err
 	}

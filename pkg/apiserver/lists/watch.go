@@ -30,7 +30,7 @@ type watchWriter struct {
 	timeout time.Duration
 	outer   context.Context //nolint:containedctx // has the signal of priority and fairness
 	over    func()
-	idle    *time.Timer // calls over for a watch that began with nothing
+	idle    *time.Timer // calls over for a watch that began with nothing, and for a WebSocket, which has no Flush
 
 	mu          sync.Mutex
 	set         time.Time // when the deadline was set; zero if there is none
