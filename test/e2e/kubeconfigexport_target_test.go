@@ -78,6 +78,27 @@ func TestKubeconfigExportIntoAnotherNamespace(t *testing.T) {
 		return err
 	})
 
+	// Who may not write there may not lead it elsewhere either.
+	bob := rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: e.user("bob")}
+	bind(t, e.name, "admin", bob)
+
+	redirect := func(who rbacv1.Subject, field string) error {
+		_, err := e.try("patch", "omniconnection", "omni", "--as="+who.Name, "--dry-run=server", "--type=merge", "-p", `{"spec":{`+field+`}}`)
+
+		return err
+	}
+
+	e.wait("bob's right to count", func() error { return redirect(bob, `"suspend":null`) })
+
+	if err := redirect(bob, `"endpoint":"https://elsewhere.example.com"`); err == nil ||
+		!strings.Contains(err.Error(), `cannot decide where the kubeconfig leads that OmniKubeconfigExport "robot" writes there`) {
+		t.Errorf("another endpoint: %v", err)
+	}
+
+	if err := redirect(alice, `"endpoint":"https://elsewhere.example.com"`); err != nil {
+		t.Errorf("another endpoint, by who may write there: %v", err)
+	}
+
 	e.run("delete", "oke", "robot")
 
 	if _, err := read(); !apierrors.IsNotFound(err) {
