@@ -32,7 +32,7 @@ func TestReplaceMachinePage(t *testing.T) {
 
 	r := f.newReader("SET=c-w", "DEAD="+dead, "NEW="+other)
 	r.types(steps[0].text)
-	f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, "", "leaving: machine "+dead+" (not connected)", "or remove it in Omni")
+	f.says("c", v1alpha1.ConditionReady, metav1.ConditionFalse, "", "leaving: machine "+dead+" (not connected)", "or remove it in Omni")
 
 	// What the page has omnictl do.
 	if _, err := f.omni.State().Teardown(t.Context(), siderolink.NewLink(dead, nil).Metadata()); err != nil {

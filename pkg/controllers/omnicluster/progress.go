@@ -8,6 +8,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -93,9 +94,13 @@ func leavingMachines(machines []observe.Blocker) string {
 }
 
 // nameLeaving adds to the message about a cluster that stays in Omni the machines that it loses: disconnected ones, whose
-// removal this deletion requested before it was told to keep the cluster, and those that left already.
+// removal this deletion requested before it was told to keep the cluster, and those that left already. It asks Omni itself:
+// nobody says it later, and the local copy may not show yet what was requested a moment ago.
 func (r *reconciler) nameLeaving(ctx context.Context, s *scope, outcome loop.Outcome) loop.Outcome {
-	machines, err := observe.Leaving(ctx, s.lease.Copy(), s.name)
+	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
+	defer cancel()
+
+	machines, err := observe.Leaving(ctx, s.lease.Live(), s.name)
 	if err != nil || len(machines) == 0 {
 		return outcome
 	}
