@@ -22,10 +22,10 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 		return underWay(s.release, s.last), nil
 	}
 
-	if endless, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
+	if stuck, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return. "+
 			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: if that takes long, restart the controller",
-			endless.action, fullName(s.release), endless.begun.UTC().Format(time.RFC3339)), nil
+			stuck.action, fullName(s.release), stuck.begun.UTC().Format(time.RFC3339)), nil
 	}
 
 	if path, err := r.cycle(ctx, s.release); err != nil {

@@ -111,7 +111,7 @@ func adoptable(secret *corev1.Secret, of shape, want ingredients, now time.Time)
 	result := found{intact: true, access: to, claims: token, hash: of.hash(secret.Data), rotated: time.Unix(token.Issued, 0).UTC()}
 	plain := of.format == v1alpha1.FormatArgoCD || of.isPlain(secret.Data[of.key])
 
-	if plain && token.fits(want) && token.expires().Before(now.Add(want.ttl()+oddLife)) {
+	if plain && token.fits(want) && token.expires().Before(now.Add(want.ttl()+clockTolerance)) {
 		result.specHash = want.hash()
 	}
 

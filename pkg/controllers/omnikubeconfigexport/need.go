@@ -18,9 +18,9 @@ const (
 	causeExpired  cause = "it had expired"
 )
 
-// oddLife is how much longer than its ttl a token may seem to live, because clocks differ. A token that seems to live
+// clockTolerance is how much longer than its ttl a token may seem to live, because clocks differ. A token that seems to live
 // longer is forged: it would never be renewed, and a year beyond 9999 does not fit into a status.
-const oddLife = 24 * time.Hour
+const clockTolerance = 24 * time.Hour
 
 // need decides whether a new kubeconfig is needed.
 func need(owner ownership, is found, want ingredients, next, now time.Time) cause {
@@ -29,7 +29,7 @@ func need(owner ownership, is found, want ingredients, next, now time.Time) caus
 		return causeFirst
 	case is.specHash != want.hash():
 		return causeChanged
-	case !is.intact, !is.claims.fits(want), is.claims.expires().After(now.Add(want.ttl() + oddLife)):
+	case !is.intact, !is.claims.fits(want), is.claims.expires().After(now.Add(want.ttl() + clockTolerance)):
 		return causeTampered
 	case !now.Before(is.claims.expires()):
 		return causeExpired

@@ -107,7 +107,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 		adopt: s.sync.Spec.Adopt, hubs: s.opened.Hubs, names: s.opened.Names, from: s.source, live: live, want: s.want,
 	}.decide()
 
-	if wait := r.fightPause(s, wanted); wait > 0 && (todo == actionUpdate || todo == actionReplace) {
+	if wait := r.rewritePause(s, wanted); wait > 0 && (todo == actionUpdate || todo == actionReplace) {
 		return loop.Wait(wait, v1alpha1.ReasonConflict, "somebody in the workload cluster changed Secret %s (%s) right after it was written; it is written again once a minute: "+
 			"find out who does that, or choose another spec.targetSecretRef", wanted, s.want.difference(live)), nil
 	}
@@ -216,9 +216,9 @@ func (r *reconciler) marked(s *scope, where location, former string) {
 		where, redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
-// fightPause returns how long to wait before the same content is written again. Each write changes the status and
+// rewritePause returns how long to wait before the same content is written again. Each write changes the status and
 // triggers the next run, so a writer that changes the Secret back at once would cause a loop.
-func (r *reconciler) fightPause(s *scope, wanted location) time.Duration {
+func (r *reconciler) rewritePause(s *scope, wanted location) time.Duration {
 	status := &s.sync.Status
 	if !s.wroteThis(wanted) {
 		return 0
@@ -230,7 +230,7 @@ func (r *reconciler) fightPause(s *scope, wanted location) time.Duration {
 
 	// A write in the future is one by a clock that was ahead.
 	if ago := r.options.Now().Sub(status.LastSyncTime.Time); ago >= 0 {
-		return shortestPeace - ago
+		return minRewriteInterval - ago
 	}
 
 	return 0
@@ -292,8 +292,8 @@ func explain(s *scope, err error) loop.Outcome {
 	return loop.Wait(retryPause, clusteraccess.Reason(err), "%s", message)
 }
 
-// shortestPeace is the shortest time between two writes of the same content.
-const shortestPeace = time.Minute
+// minRewriteInterval is the shortest time between two writes of the same content.
+const minRewriteInterval = time.Minute
 
 // retryPause is how long to wait before a workload cluster that failed is tried again.
 const retryPause = 10 * time.Second

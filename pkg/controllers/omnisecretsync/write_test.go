@@ -389,7 +389,7 @@ func TestFightPause(t *testing.T) {
 			s.sync.Status.LastSyncTime = &metav1.Time{Time: now.Add(-test.ago)}
 			test.change(s)
 
-			if got := r.fightPause(s, wantedLocation(s.sync)); got != test.want {
+			if got := r.rewritePause(s, wantedLocation(s.sync)); got != test.want {
 				t.Errorf("got %s, want %s", got, test.want)
 			}
 		})

@@ -20,14 +20,14 @@ type Settling struct {
 // Has reports whether there are such changes.
 func (s Settling) Has() bool { return len(s.keys) > 0 }
 
-// longestWave is how many settle times a row of deletions in a namespace may keep a change from being settled. A prune
+// maxPostponement is how many settle times a row of deletions in a namespace may keep a change from being settled. A prune
 // deletes one kind of the whole fleet after the other: what is left of a cluster in the middle of it is not what its user
 // asked for.
-const longestWave = 30
+const maxPostponement = 30
 
 // from returns when the settle time begins.
 func (s Settling) from(settleTime time.Duration) time.Time {
-	if end := s.since.Add(longestWave * settleTime); s.deleted.After(end) {
+	if end := s.since.Add(maxPostponement * settleTime); s.deleted.After(end) {
 		return end
 	}
 
