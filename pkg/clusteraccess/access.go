@@ -18,8 +18,8 @@ import (
 const (
 	// soon is when to retry while a probe of the cluster is under way.
 	soon = 2 * time.Second
-	// later is when to retry with a cluster that does not answer.
-	later = 15 * time.Second
+	// cleanupRetry is when a deletion retries with a cluster that does not answer.
+	cleanupRetry = 15 * time.Second
 )
 
 // Access gives objects access to workload clusters. It is safe for concurrent use.
@@ -49,7 +49,7 @@ type Requester struct {
 	// Unrecorded is true for PlanCleanup if the object's status records nothing that it made. Hardly ever is there anything
 	// then, so the deletion waits for no cluster that cannot be used.
 	Unrecorded bool
-	// Wake wakes the object when a slot is free, if it had to wait for one. May be nil.
+	// Wake wakes the object when a slot is free, or when its cluster answers again, if it had to wait for that. May be nil.
 	Wake *trigger.Trigger[types.NamespacedName]
 }
 
@@ -210,6 +210,6 @@ func (a *Access) explain(cluster *Cluster, requester Requester, err error) (loop
 	case Reason(err) == v1alpha1.ReasonUnauthenticated:
 		return loop.Stall(Reason(err), "Secret %q: %s", requester.Kubeconfig.Name, cluster.Message(err)), nil
 	default:
-		return loop.Wait(later, Reason(err), "%s: %s", cluster.Server(), cluster.Message(err)), nil
+		return loop.Wait(cluster.retryAfter(requester.name(), requester.waker()), Reason(err), "%s: %s", cluster.Server(), cluster.Message(err)), nil
 	}
 }

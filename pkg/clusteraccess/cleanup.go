@@ -61,7 +61,7 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 	}
 
 	if action == ActionWait {
-		again := later
+		again := cleanupRetry
 		if policy.Asking {
 			again = soon
 		}

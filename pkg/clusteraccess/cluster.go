@@ -33,6 +33,8 @@ type Cluster struct {
 	probed     time.Time       // when the last probe ended
 	found      Identity
 	err        error                 // of the last probe
+	failing    time.Time             // since when no probe succeeds; zero if the last one did
+	waiting    map[string]func()     // wakes the requesters that wait for an answer
 	askAgain   func(context.Context) // repeats the request that timed out; nil if none did
 }
 

@@ -123,8 +123,13 @@ func (c *Cluster) probe() {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
 
-	found, err := c.identify(ctx)
+	for _, wake := range c.endProbe(c.identify(ctx)) {
+		wake()
+	}
+}
 
+// endProbe stores the result of the probe, and returns who waited for the cluster to answer.
+func (c *Cluster) endProbe(found Identity, err error) map[string]func() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -133,9 +138,10 @@ func (c *Cluster) probe() {
 		found, err = Identity{}, ErrSilent
 	}
 
-	c.found, c.err, c.probed = found, err, c.now()
 	close(c.probeEnded)
 	c.probeEnded = nil
+
+	return c.record(found, err)
 }
 
 func (c *Cluster) identify(ctx context.Context) (Identity, error) {

@@ -57,7 +57,8 @@ func (c *Cluster) fallSilent(again func(context.Context)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	c.askAgain, c.found, c.err, c.probed = again, Identity{}, ErrSilent, c.now()
+	c.askAgain = again
+	c.record(Identity{}, ErrSilent)
 }
 
 // listen repeats the request that timed out. Any answer is enough.

@@ -28,14 +28,9 @@ const slotPause = 5 * time.Second
 // UID, any user could take the slots of others. So only objects of one namespace share slots. A user who points several
 // OmniClusters at one server that hangs gets slots for each, which is no more than with several such servers.
 func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outcome) {
-	name := client.ObjectKeyFromObject(requester.Object)
-	cluster := types.NamespacedName{Namespace: name.Namespace, Name: requester.Cluster}
+	cluster := types.NamespacedName{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}
 
-	release, ok := c.slots().TryAcquire(cluster, 1, limiter.Waiter{Name: requester.name(), Wake: func() {
-		if requester.Wake != nil {
-			requester.Wake.Fire(name)
-		}
-	}})
+	release, ok := c.slots().TryAcquire(cluster, 1, limiter.Waiter{Name: requester.name(), Wake: requester.waker()})
 	if !ok {
 		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
 	}
@@ -45,6 +40,17 @@ func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outc
 
 // name identifies a requester: objects of different kinds may have the same name.
 func (r Requester) name() string { return fmt.Sprintf("%T %s", r.Object, r.Object.GetName()) }
+
+// waker returns what wakes the object, without holding the object.
+func (r Requester) waker() func() {
+	name, wake := client.ObjectKeyFromObject(r.Object), r.Wake
+
+	return func() {
+		if wake != nil {
+			wake.Fire(name)
+		}
+	}
+}
 
 // slots returns the limiter of all clusters.
 func (c *Clusters) slots() *limiter.Limiter[types.NamespacedName] {
