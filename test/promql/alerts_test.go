@@ -108,8 +108,9 @@ func TestAlerts(t *testing.T) {
 			after: 0, says: "OmniConnection team/omni expires", alwaysTooLate: true,
 		},
 		"OmniUnreachable": {
-			bad:   `omni_api_requests_total{connection="team/omni",code="Unavailable",method="/cosi.resource.State/Get"} 0+2x200`,
-			good:  `omni_api_requests_total{connection="team/omni",code="NotFound",method="/cosi.resource.State/Get"} 0+2x200`,
+			bad: `omni_api_requests_total{connection="team/omni",code="Unavailable",method="/cosi.resource.State/Get"} 0+2x200`,
+			good: `omni_api_requests_total{connection="team/omni",code="NotFound",method="/cosi.resource.State/Get"} 0+2x200` + "\n" +
+				`omni_api_requests_total{connection="team/omni",code="Unavailable",method="/cosi.resource.State/Watch"} 0+17x200`,
 			after: 16 * time.Minute, says: "team/omni fail",
 		},
 		// A release with the default retries: four attempts of five minutes, with pauses between them.
@@ -257,6 +258,10 @@ func TestAlertsThatLast(t *testing.T) {
 		"an object that is not Ready, and then not known to be": {
 			alert: "OmniObjectNotReady", after: 30 * time.Minute,
 			series: object(`ready="False",reason="Error"`, "1x14 stale") + "\n" + object(`ready="Unknown",reason="Blocked"`, "_x15 1x100"),
+		},
+		"a document of a cluster that is on hold": {
+			alert: "OmniObjectNotReady", quiet: true,
+			series: object(`ready="False",reason="ClusterOnHold"`, "1x200"),
 		},
 		"an object that is not Ready, under two leaders": {
 			alert: "OmniObjectNotReady", after: 30 * time.Minute,

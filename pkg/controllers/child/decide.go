@@ -257,11 +257,14 @@ func phase(phase string) string {
 	return "in phase " + phase
 }
 
-// judgeMachine returns the outcome for one machine, from the cluster's status.
-func judgeMachine(cluster *v1alpha1.OmniCluster, id string) loop.Outcome {
+// judgeMachine returns the outcome for one machine, from the cluster's status. A machine that is to join with changes that a
+// rollout policy holds does not wait for anything else.
+func judgeMachine(cluster *v1alpha1.OmniCluster, id string, synced loop.Outcome) loop.Outcome {
 	state := findMachine(cluster, id)
 
 	switch {
+	case state == nil && synced.Reason() == v1alpha1.ReasonHeld:
+		return synced
 	case state == nil:
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine %s yet", id)
 	case !state.Connected:

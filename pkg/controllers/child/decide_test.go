@@ -232,10 +232,16 @@ func TestJudgeMachine(t *testing.T) {
 		return &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{Omni: &v1alpha1.OmniClusterRemoteStatus{MachineStates: states}}}
 	}
 
-	check(t, judgeMachine(&v1alpha1.OmniCluster{}, "id"), false, false, "MachinesNotReady", "nothing")
-	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Ready: true}), "id"), false, false, "MachinesNotReady", "not connected", "last stage unknown", "check that it runs")
-	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Stage: "Booting"}), "id"), false, false, "MachinesNotReady", "Booting")
-	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Ready: true, Stage: "Running"}), "id"), true, false, "MachinesReady", "Running")
+	applied, held := loop.Continue(v1alpha1.ReasonApplied, "Omni has this generation"), loop.Note(v1alpha1.ReasonHeld, "the policy holds it")
+
+	check(t, judgeMachine(&v1alpha1.OmniCluster{}, "id", applied), false, false, "MachinesNotReady", "nothing")
+	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Ready: true}), "id", applied), false, false, "MachinesNotReady", "not connected", "last stage unknown", "check that it runs")
+	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Stage: "Booting"}), "id", applied), false, false, "MachinesNotReady", "Booting")
+	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Connected: true, Ready: true, Stage: "Running"}), "id", applied), true, false, "MachinesReady", "Running")
+
+	// A change that is held may be the one that brings the machine: the document is not in progress, for days.
+	check(t, judgeMachine(&v1alpha1.OmniCluster{}, "id", held), true, false, "Held", "the policy holds it")
+	check(t, judgeMachine(of(v1alpha1.MachineState{ID: "id", Ready: true}), "id", held), false, false, "MachinesNotReady", "not connected")
 }
 
 // Omni refused this very generation of the document: it says so itself. An older one's refusal is not about it.

@@ -22,7 +22,7 @@ type document[O loop.Object] struct {
 	// readyCondition is the condition of ready; empty if only Ready shows it.
 	readyCondition string
 	// ready decides whether the machines are ready.
-	ready func(O, *v1alpha1.OmniCluster) loop.Outcome
+	ready func(document O, cluster *v1alpha1.OmniCluster, synced loop.Outcome) loop.Outcome
 	// report writes the status besides the conditions. The cluster is nil if there is none.
 	report func(object O, cluster *v1alpha1.OmniCluster, accepted bool)
 }
@@ -42,7 +42,7 @@ func controlPlane() document[*v1alpha1.OmniControlPlane] {
 		},
 		accept:         acceptControlPlane,
 		readyCondition: v1alpha1.ConditionMachinesReady,
-		ready: func(_ *v1alpha1.OmniControlPlane, cluster *v1alpha1.OmniCluster) loop.Outcome {
+		ready: func(_ *v1alpha1.OmniControlPlane, cluster *v1alpha1.OmniCluster, _ loop.Outcome) loop.Outcome {
 			return judgeSet(cluster, v1alpha1.ControlPlaneSetName)
 		},
 		report: func(o *v1alpha1.OmniControlPlane, cluster *v1alpha1.OmniCluster, accepted bool) {
@@ -60,7 +60,7 @@ func workers() document[*v1alpha1.OmniWorkers] {
 		refs:           func(status v1alpha1.OmniClusterStatus) []v1alpha1.AppliedReference { return status.WorkersRefs },
 		accept:         acceptWorkers,
 		readyCondition: v1alpha1.ConditionMachinesReady,
-		ready: func(o *v1alpha1.OmniWorkers, cluster *v1alpha1.OmniCluster) loop.Outcome {
+		ready: func(o *v1alpha1.OmniWorkers, cluster *v1alpha1.OmniCluster, _ loop.Outcome) loop.Outcome {
 			return judgeSet(cluster, o.EffectiveWorkerSetName())
 		},
 		report: func(o *v1alpha1.OmniWorkers, cluster *v1alpha1.OmniCluster, accepted bool) {
@@ -77,8 +77,8 @@ func machine() document[*v1alpha1.OmniMachine] {
 		list:       func() client.ObjectList { return &v1alpha1.OmniMachineList{} },
 		refs:       func(status v1alpha1.OmniClusterStatus) []v1alpha1.AppliedReference { return status.MachineRefs },
 		accept:     acceptMachine,
-		ready: func(o *v1alpha1.OmniMachine, cluster *v1alpha1.OmniCluster) loop.Outcome {
-			return judgeMachine(cluster, o.EffectiveMachineID())
+		ready: func(o *v1alpha1.OmniMachine, cluster *v1alpha1.OmniCluster, synced loop.Outcome) loop.Outcome {
+			return judgeMachine(cluster, o.EffectiveMachineID(), synced)
 		},
 		report: reportMachine,
 	}

@@ -122,5 +122,5 @@ func (s *scope[O]) marks() []loop.Mark {
 
 // checkReady checks Omni's state of the machines.
 func (r *reconciler[O]) checkReady(_ context.Context, s *scope[O]) (loop.Outcome, error) {
-	return r.document.ready(s.object, s.cluster), nil
+	return r.document.ready(s.object, s.cluster, s.synced), nil
 }

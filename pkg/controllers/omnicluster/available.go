@@ -23,12 +23,11 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Sta
 	}
 
 	running, reason, message := observe.Running(status)
-	if reason == observe.ReasonScalingDown {
-		// Omni has what the objects say as soon as no set lists a machine; it leaves when it is wiped.
-		message += leavingMachines(r.leaving(ctx, s))
-	}
-
 	if !running {
+		// Omni has what the objects say as soon as no set lists a machine, which leaves when it is wiped. It may be dead, and what
+		// else keeps the cluster from running.
+		message += leavingMachines(r.leaving(ctx, s))
+
 		return &status, loop.Wait(0, availableReason(reason), "%s", message), nil
 	}
 
