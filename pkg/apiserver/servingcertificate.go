@@ -83,7 +83,7 @@ type certificateTeller struct {
 
 func (c *certificateTeller) run(ctx context.Context) {
 	for {
-		c.look(ctx)
+		c.reloadAndReport(ctx)
 
 		select {
 		case <-ctx.Done():
@@ -93,8 +93,8 @@ func (c *certificateTeller) run(ctx context.Context) {
 	}
 }
 
-// look reads the files and logs what has changed.
-func (c *certificateTeller) look(ctx context.Context) {
+// reloadAndReport reads the files and logs what has changed.
+func (c *certificateTeller) reloadAndReport(ctx context.Context) {
 	unusable := c.reload(ctx)
 	if unusable != nil {
 		select {

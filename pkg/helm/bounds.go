@@ -27,8 +27,8 @@ type manifests struct {
 	err  error
 }
 
-// look checks what a chart prints as Helm will separate it. All of it happens in this process, so it is bounded.
-func look(ctx context.Context, files map[string]string) manifests {
+// checkOutput checks what a chart prints as Helm will separate it. All of it happens in this process, so it is bounded.
+func checkOutput(ctx context.Context, files map[string]string) manifests {
 	texts := map[string]string{}
 
 	for name, text := range files {

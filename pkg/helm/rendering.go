@@ -135,7 +135,7 @@ func (c *Client) admitted(s *attempt, job render.Job) (*renderedChart, error) {
 
 // reserveMemory is asked with what a worker answers, in the worker's place.
 func (c *Client) reserveMemory(s *attempt, one *renderedChart) error {
-	one.found = look(s.soft, one.files)
+	one.found = checkOutput(s.soft, one.files)
 	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
 
 	if len(one.answer.CRDs) > 0 {

@@ -190,7 +190,7 @@ func TestManifestsAreBounded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var err error
 
-			foreigntest.WantAllocated(t, 400<<20, func() { err = c.checkManifests(t.Context(), request, test.files, look(t.Context(), test.files)) })
+			foreigntest.WantAllocated(t, 400<<20, func() { err = c.checkManifests(t.Context(), request, test.files, checkOutput(t.Context(), test.files)) })
 
 			if test.reason == "" && err == nil {
 				return

@@ -79,7 +79,7 @@ func ask(ctx context.Context, client metadata.Interface) (string, error) {
 	var refusedSince time.Time
 
 	for {
-		id, err := look(ctx, client)
+		id, err := readID(ctx, client)
 		if err == nil {
 			return id, nil
 		}
@@ -102,7 +102,7 @@ func ask(ctx context.Context, client metadata.Interface) (string, error) {
 	}
 }
 
-func look(ctx context.Context, client metadata.Interface) (string, error) {
+func readID(ctx context.Context, client metadata.Interface) (string, error) {
 	namespace, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).
 		Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {

@@ -20,7 +20,7 @@ var ErrNotInstalled = errors.New("the old operator's definitions are gone, and t
 // no operator acts on its deletion.
 func (m *Migration) deleteDefinitions(ctx context.Context) error {
 	for {
-		s, err := m.look(ctx)
+		s, err := m.readState(ctx)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ func byUsers(obj *unstructured.Unstructured) map[string]any {
 // that one exists, kube-apiserver would overwrite the APIService that is installed in its place.
 func (m *Migration) waitUntilGone(ctx context.Context) error {
 	return m.wait(ctx, "the definitions to go", func(ctx context.Context) (string, error) {
-		s, err := m.look(ctx)
+		s, err := m.readState(ctx)
 		if err != nil {
 			return "", err
 		}

@@ -76,7 +76,7 @@ func New(options Options) (*Migration, error) {
 
 // Plan reads the hub, and reports what Run would do. It writes nothing.
 func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 // makeHarmless sets the policies with which the old operator would destroy nothing. The old operator is stopped; this
 // is a precaution in case somebody starts it again.
 func (m *Migration) makeHarmless(ctx context.Context) error {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (m *Migration) change(ctx context.Context, s *state, obj *unstructured.Unst
 // release removes the old operator's finalizers, and the owner references of Secrets that would be garbage-collected
 // with their owners.
 func (m *Migration) release(ctx context.Context) error {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (m *Migration) checkQuiet(ctx context.Context) error {
 			}
 		}
 
-		before, err := m.look(ctx)
+		before, err := m.readState(ctx)
 		if err != nil {
 			return err
 		}
@@ -170,7 +170,7 @@ func (m *Migration) checkQuiet(ctx context.Context) error {
 			return fmt.Errorf("the old operator runs again: %s. Stop what starts it, and run this again", running)
 		}
 
-		after, err := m.look(ctx)
+		after, err := m.readState(ctx)
 		if err != nil {
 			return err
 		}

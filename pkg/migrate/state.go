@@ -50,8 +50,8 @@ type state struct {
 	Registration *unstructured.Unstructured
 }
 
-// look reads the whole state.
-func (h *hub) look(ctx context.Context) (*state, error) {
+// readState reads the whole state.
+func (h *hub) readState(ctx context.Context) (*state, error) {
 	s := &state{}
 
 	system, err := h.get(ctx, namespacesResource, "", metav1.NamespaceSystem)

@@ -58,7 +58,7 @@ func (m *Migration) Run(ctx context.Context) (*Report, error) {
 	all := steps()
 
 	for i, step := range all {
-		s, err := m.look(ctx)
+		s, err := m.readState(ctx)
 		if err != nil {
 			return m.report, err
 		}

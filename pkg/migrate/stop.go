@@ -23,9 +23,9 @@ func splitName(text string) (namespace, name string, err error) {
 	return namespace, name, nil
 }
 
-// look reads the state of the hub, with the Deployments that the options name.
-func (m *Migration) look(ctx context.Context) (*state, error) {
-	s, err := m.hub.look(ctx)
+// readState reads the state of the hub, with the Deployments that the options name.
+func (m *Migration) readState(ctx context.Context) (*state, error) {
+	s, err := m.hub.readState(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +56,7 @@ func (m *Migration) look(ctx context.Context) (*state, error) {
 // check refuses a state that cannot be migrated. The first run decides. For a later run, with the old operator
 // stopped, it only checks that nobody changed the objects into something that is refused.
 func (m *Migration) check(ctx context.Context) error {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}
@@ -81,7 +81,7 @@ func (m *Migration) check(ctx context.Context) error {
 
 // save writes the backup, or adds what users changed since the first run.
 func (m *Migration) save(ctx context.Context) error {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (m *Migration) stop(ctx context.Context) error {
 }
 
 func (m *Migration) scaleDown(ctx context.Context) error {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (m *Migration) scaleDown(ctx context.Context) error {
 // running names the parts of the old operator that run; empty if there are none. For a Deployment that was scaled up
 // again it returns an error that names who did it.
 func (m *Migration) running(ctx context.Context) (string, error) {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -224,7 +224,7 @@ func (m *Migration) podsOf(ctx context.Context, deployment *unstructured.Unstruc
 // deleteWebhooks deletes the old operator's webhook configurations: without the operator nobody answers them, and
 // they fail closed.
 func (m *Migration) deleteWebhooks(ctx context.Context) error {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ var ErrTooLate = errors.New("the definitions are deleted, or being deleted: ther
 // Undo restores what Run changed: first the finalizers, so that no object is deleted without the old operator; then
 // the policies and owners; then the webhooks; last the operator itself. It can be run again.
 func (m *Migration) Undo(ctx context.Context) error {
-	s, err := m.look(ctx)
+	s, err := m.readState(ctx)
 	if err != nil {
 		return err
 	}

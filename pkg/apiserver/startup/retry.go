@@ -25,11 +25,11 @@ func (p permanentError) Unwrap() error { return p.error }
 // retry calls a check until it succeeds, its error is permanent, or the context ends, and logs what it waits for.
 // Servers of one installation start in any order. After a power cut kubelet starts all of them at once; it would
 // restart a process that exits because another server is missing with longer and longer delays.
-func retry(ctx context.Context, what string, look func(context.Context) error) error {
+func retry(ctx context.Context, what string, check func(context.Context) error) error {
 	var told time.Time
 
 	for {
-		err := look(ctx)
+		err := check(ctx)
 		if err == nil || errors.As(err, &permanentError{}) {
 			return err
 		}

@@ -43,8 +43,8 @@ func (r *reconciler[O]) kind() loop.Kind[O, *scope[O]] {
 			{Condition: v1alpha1.ConditionSynced, Run: r.checkSynced},
 			{Condition: r.document.readyCondition, Run: r.checkReady},
 		},
-		Report: func(_ context.Context, s *scope[O]) { r.document.report(s.object, s.cluster, s.accepted) },
-		Marks:  (*scope[O]).marks,
+		Report:    func(_ context.Context, s *scope[O]) { r.document.report(s.object, s.cluster, s.accepted) },
+		Transient: (*scope[O]).transient,
 		Reported: func(object O) {
 			r.objects.SetInfo(r.metricsName(client.ObjectKeyFromObject(object)), object.GetReconcileStatus().Conditions, v1alpha1.ClusterRefOf(object))
 		},
@@ -113,9 +113,9 @@ func (r *reconciler[O]) checkSynced(_ context.Context, s *scope[O]) (loop.Outcom
 	return s.synced, nil
 }
 
-// marks returns the conditions that exist only while they are true.
-func (s *scope[O]) marks() []loop.Mark {
-	return []loop.Mark{{
+// transient returns the conditions that exist only while they are true.
+func (s *scope[O]) transient() []loop.TransientCondition {
+	return []loop.TransientCondition{{
 		Condition: v1alpha1.ConditionHeld, On: s.synced.Reason() == v1alpha1.ReasonHeld, Reason: v1alpha1.ReasonHeld, Message: s.synced.Message(),
 	}}
 }

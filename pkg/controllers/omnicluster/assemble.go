@@ -118,7 +118,7 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (*rendered, loop.Ou
 		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.Clean(ctx, err.Error())), nil
 	}
 
-	checked, err := r.records.of(s.cluster).checked.Load(text)
+	checked, err := r.processStates.of(s.cluster).checked.Load(text)
 	if err != nil {
 		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.Clean(ctx, omni.Message(err))), nil
 	}

@@ -36,7 +36,7 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (*seen, loop.Outcome
 		return nil, loop.Outcome{}, err
 	}
 
-	return r.look(ctx, s)
+	return r.readCluster(ctx, s)
 }
 
 // findSession leases the session that the connection's controller keeps.

@@ -41,7 +41,7 @@ func (r *reconciler) forgetPhases(cluster *v1alpha1.OmniCluster) {
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	session, err := r.findSession(ctx, s)
 	if err == nil && session.Continues() {
-		s.seen, session, err = r.look(ctx, s)
+		s.seen, session, err = r.readCluster(ctx, s)
 	}
 
 	if err != nil {
@@ -52,22 +52,22 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		return session, nil
 	}
 
-	decision := r.decisionFor(s, session)
-	next, outcome := decision.Decide()
+	facts := r.deletionFacts(s, session)
+	next, outcome := facts.Decide()
 
 	// Nothing is released on the evidence of the copy: it may not show the cluster yet.
-	if next == consent.StepLetGo && session.Continues() && !decision.Observe {
-		decision.Live, err = s.lease.InspectLive(ctx, s.name)
+	if next == consent.StepLetGo && session.Continues() && !facts.Observe {
+		facts.Live, err = s.lease.InspectLive(ctx, s.name)
 
 		switch {
-		case err != nil && !decision.Orphan:
+		case err != nil && !facts.Orphan:
 			return loop.Outcome{}, errors.New(omni.Message(err))
 		case err != nil:
-			decision.Session = loop.Wait(deletionPoll, v1alpha1.ReasonConnectionNotReady, "%s", omni.Message(err))
-			decision.Outage = r.outage(s)
+			facts.Session = loop.Wait(deletionPoll, v1alpha1.ReasonConnectionNotReady, "%s", omni.Message(err))
+			facts.Outage = r.outage(s)
 		}
 
-		if next, outcome = decision.Decide(); next == consent.StepDestroy {
+		if next, outcome = facts.Decide(); next == consent.StepDestroy {
 			// The destruction is planned from the copy, which would have nothing to destroy.
 			return loop.Wait(time.Second, v1alpha1.ReasonDeleting, "%s; the local copy of Omni's resources does not show it yet", outcome.Message()), nil
 		}
@@ -75,7 +75,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 
 	switch next {
 	case consent.StepLetGo:
-		if session.Continues() && decision.Owned() && !decision.Live.TearingDown {
+		if session.Continues() && facts.Owned() && !facts.Live.TearingDown {
 			outcome = r.nameLeaving(ctx, s, outcome)
 		}
 
@@ -89,11 +89,11 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	}
 }
 
-// decisionFor returns the facts that decide a deletion.
-func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletion {
+// deletionFacts returns the facts that decide a deletion.
+func (r *reconciler) deletionFacts(s *scope, session loop.Outcome) consent.Deletion {
 	status := s.cluster.Status
 
-	decision := consent.Deletion{
+	facts := consent.Deletion{
 		Claim: claimOf(s), SecondWriter: r.secondWriter(s), Orphan: s.cluster.Spec.DeletePolicy.Orphan,
 		Observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
 		EverSynced: status.Endpoint != "" || status.OmniClusterID != "", Session: session, Behind: s.behind,
@@ -102,17 +102,17 @@ func (r *reconciler) decisionFor(s *scope, session loop.Outcome) consent.Deletio
 
 	switch reached := session.Continues() || s.behind; {
 	case !reached:
-		decision.Outage = r.outage(s)
-	case !decision.Orphan: // with orphan, taking the mark off tells whether Omni can be used
-		r.records.of(s.cluster).outage = time.Time{}
+		facts.Outage = r.outage(s)
+	case !facts.Orphan: // with orphan, taking the mark off tells whether Omni can be used
+		r.processStates.of(s.cluster).outage = time.Time{}
 	}
 
-	return decision
+	return facts
 }
 
 // outage returns how long this deletion has had no session with Omni.
 func (r *reconciler) outage(s *scope) time.Duration {
-	known, now := r.records.of(s.cluster), r.options.Now()
+	known, now := r.processStates.of(s.cluster), r.options.Now()
 	if known.outage.IsZero() {
 		known.outage = now
 	}

@@ -143,13 +143,13 @@ func ticketOf(policy *v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster)
 	return nil
 }
 
-// marks returns the conditions that exist only while they are true.
-func (s *scope) marks() []loop.Mark {
+// transient returns the conditions that exist only while they are true.
+func (s *scope) transient() []loop.TransientCondition {
 	if s.synced == nil {
 		return nil // what was found last stays
 	}
 
-	reason, message := s.synced.Held()
+	reason, message := s.synced.HeldCondition()
 
-	return []loop.Mark{{Condition: v1alpha1.ConditionHeld, On: reason != "", Reason: reason, Message: message}}
+	return []loop.TransientCondition{{Condition: v1alpha1.ConditionHeld, On: reason != "", Reason: reason, Message: message}}
 }

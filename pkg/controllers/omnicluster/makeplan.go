@@ -33,7 +33,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 		ClusterFirst: s.owns(s.seen.live) && s.seen.live.Marks.Hub != r.options.HubID,
 		Rollout:      s.gate.Holds(),
 	})
-	r.records.of(s.cluster).checked = s.rendered.template.Checked()
+	r.processStates.of(s.cluster).checked = s.rendered.template.Checked()
 
 	if err != nil {
 		outcome, err := r.explainPlan(ctx, s, err)

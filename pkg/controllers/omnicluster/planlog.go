@@ -25,7 +25,7 @@ func (r *reconciler) logPlan(ctx context.Context, s *scope) {
 		return
 	}
 
-	known := r.records.of(s.cluster)
+	known := r.processStates.of(s.cluster)
 	if s.plan.Empty() {
 		known.logged = digest{}
 

@@ -63,7 +63,7 @@ func TestEachProcessLogsAPlanOnce(t *testing.T) {
 
 	// What is kept is a few bytes for each cluster, and goes with it.
 	name := client.ObjectKeyFromObject(cluster)
-	if r.kind().Gone(name); len(r.records.entries) != 0 {
-		t.Errorf("%d entries are left", len(r.records.entries))
+	if r.kind().Gone(name); len(r.processStates.entries) != 0 {
+		t.Errorf("%d entries are left", len(r.processStates.entries))
 	}
 }

@@ -37,8 +37,8 @@ type reconciler struct {
 	events  events.EventRecorder
 	options Options
 
-	records   records
-	deletions deletions // of documents, by namespace
+	processStates processStates
+	deletions     deletions // of documents, by namespace
 
 	firstLook sync.Once
 	started   time.Time // when the first object was looked at
@@ -74,13 +74,13 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			{Condition: v1alpha1.ConditionSynced, Run: storing(r.sync, func(s *scope, found *synced) { s.synced = found })},
 			{Condition: v1alpha1.ConditionAvailable, Run: storing(r.checkAvailable, func(s *scope, found *observe.Status) { s.remote = found })},
 		},
-		Delete:   []loop.Phase[*scope]{{Run: r.delete}},
-		Report:   r.report,
-		Marks:    (*scope).marks,
-		Due:      r.turnDue,
-		Reported: r.measure,
+		Delete:    []loop.Phase[*scope]{{Run: r.delete}},
+		Report:    r.report,
+		Transient: (*scope).transient,
+		Due:       r.turnDue,
+		Reported:  r.measure,
 		Gone: func(name types.NamespacedName) {
-			r.records.forget(name)
+			r.processStates.forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {

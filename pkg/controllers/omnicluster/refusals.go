@@ -31,7 +31,7 @@ type refused struct {
 func (r *reconciler) knownRefusals(s *scope) knownRefusals {
 	known := knownRefusals{now: r.options.Now()}
 
-	if before := r.records.of(s.cluster).refused; before.asked == askedFor(s) {
+	if before := r.processStates.of(s.cluster).refused; before.asked == askedFor(s) {
 		for _, one := range before.refusals {
 			if known.now.Sub(one.at) < refusalPause {
 				known.refusals = append(known.refusals, one)
@@ -44,7 +44,7 @@ func (r *reconciler) knownRefusals(s *scope) knownRefusals {
 
 // keepRefusals stores the refusals of a run.
 func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
-	r.records.of(s.cluster).refused = refused{asked: askedFor(s), refusals: refusals}
+	r.processStates.of(s.cluster).refused = refused{asked: askedFor(s), refusals: refusals}
 }
 
 // askedFor returns a key of the desired state: when it changes, refused changes are tried again at once. A turn in a rollout

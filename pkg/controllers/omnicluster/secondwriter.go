@@ -136,7 +136,7 @@ func describeSecondWriter(s *scope, change plan.Change, now time.Time) string {
 
 // secondWriter returns the message about the cluster's second writer; empty if none is known.
 func (r *reconciler) secondWriter(s *scope) string {
-	watch := &r.records.of(s.cluster).reverts
+	watch := &r.processStates.of(s.cluster).reverts
 	if watch.content == "" { // nothing was ever written
 		return ""
 	}
@@ -153,7 +153,7 @@ func (r *reconciler) noteWrites(s *scope, changes []plan.Change) string {
 		return ""
 	}
 
-	watch, now := &r.records.of(s.cluster).reverts, r.options.Now()
+	watch, now := &r.processStates.of(s.cluster).reverts, r.options.Now()
 	watch.observe(intentOf(s))
 
 	content := s.rendered.hash

@@ -13,7 +13,7 @@ type settling struct {
 // settlingOf returns the settle times that the last plan left. They begin anew if documents changed while runs got no
 // slot: such a run does not see that a document came back.
 func (r *reconciler) settlingOf(s *scope) consent.Settling {
-	kept := r.records.of(s.cluster).settling
+	kept := r.processStates.of(s.cluster).settling
 	if kept.turnedAway && kept.documents != generationsOf(s) {
 		return consent.Settling{}
 	}
@@ -28,14 +28,14 @@ func (r *reconciler) keepSettling(s *scope, next consent.Settling) {
 		kept.documents = generationsOf(s)
 	}
 
-	r.records.of(s.cluster).settling = kept
+	r.processStates.of(s.cluster).settling = kept
 }
 
 // settleWithoutPlan ends the settle times in a run without a plan: a resource that was to be destroyed before a gap may
 // have come back during it. Waiting for our own writes to be seen is no gap, nor is waiting for a slot: with more
 // clusters than slots, the settle time would never end.
 func (r *reconciler) settleWithoutPlan(s *scope) {
-	kept := &r.records.of(s.cluster).settling
+	kept := &r.processStates.of(s.cluster).settling
 
 	switch {
 	case s.behind:

@@ -49,25 +49,25 @@ func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome,
 
 	found := &synced{Decision: decision}
 
-	if found.MayApply() {
+	if found.HasChangesToTry() {
 		outcome, err := r.prepareWrite(ctx, s, found.Decision)
 		if err == nil && outcome.Continues() {
 			outcome, err = r.apply(ctx, s, found)
 		}
 
 		if err != nil || !outcome.Continues() {
-			return found, outcome.Within(found.lookAgain()), err
+			return found, outcome.Within(found.requeueAfter()), err
 		}
 	}
 
 	outcome := r.whatIsLeft(ctx, s, found.Decision)
 	found.complete = outcome.Continues() && len(found.WaitingForTurn()) == 0
 
-	return found, outcome.Within(found.lookAgain()), nil
+	return found, outcome.Within(found.requeueAfter()), nil
 }
 
-// lookAgain returns after which time the next run is due because of what the copy does not show; 0 if it shows all.
-func (s *synced) lookAgain() time.Duration {
+// requeueAfter returns after which time the next run is due because of what the copy does not show; 0 if it shows all.
+func (s *synced) requeueAfter() time.Duration {
 	if s.unshown == nil {
 		return 0
 	}
@@ -173,7 +173,7 @@ func (r *reconciler) isPlannedCluster(ctx context.Context, s *scope, claim conse
 
 // whatIsLeft returns the outcome for the changes that are left after the apply. It continues if none is.
 func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.Decision) loop.Outcome {
-	outcome, leaving, held := decision.Outcome(), decision.Leaving(), decision.HeldBack()
+	outcome, leaving, unconsented := decision.Outcome(), decision.Leaving(), decision.Unconsented()
 
 	switch {
 	case outcome.Reason() != "":
@@ -182,10 +182,10 @@ func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, leaving))
 	case len(s.plan.WaitingForOmni) > 0:
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeWaiting(ctx, s, s.plan.WaitingForOmni))
-	case len(held) > 0:
-		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", consent.ChangeNames(held))
+	case len(unconsented) > 0:
+		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", consent.ChangeNames(unconsented))
 	case len(decision.WaitingForTurn()) > 0:
-		_, message := decision.Held()
+		_, message := decision.HeldCondition()
 
 		return loop.Note(v1alpha1.ReasonHeld, "%s", message)
 	default:

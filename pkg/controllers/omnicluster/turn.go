@@ -61,12 +61,12 @@ func (r *reconciler) noteTried(cluster *v1alpha1.OmniCluster, turn *v1alpha1.Omn
 		return
 	}
 
-	r.records.of(cluster).tried = tried{hash: turn.Hash, since: turn.AdmittedSince.Time, at: r.options.Now()}
+	r.processStates.of(cluster).tried = tried{hash: turn.Hash, since: turn.AdmittedSince.Time, at: r.options.Now()}
 }
 
 // triedAt returns when this process last tried to make the changes of the turn that the status has; zero if it has not.
 func (r *reconciler) triedAt(cluster *v1alpha1.OmniCluster) time.Time {
-	last, turn := r.records.of(cluster).tried, cluster.Status.Rollout
+	last, turn := r.processStates.of(cluster).tried, cluster.Status.Rollout
 	if turn == nil || turn.AdmittedSince == nil || last.hash != turn.Hash || !last.since.Equal(turn.AdmittedSince.Time) {
 		return time.Time{}
 	}
@@ -151,7 +151,7 @@ func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 		due = status.NotBefore.Time
 	case stateOf(status) == v1alpha1.RolloutHeld && slices.Contains(
 		[]string{v1alpha1.ReasonFrozen, v1alpha1.ReasonOutsideWindow, v1alpha1.ReasonAwaitingPromotion}, status.Reason):
-		due = r.judgedAgain(cluster)
+		due = r.nextVerdict(cluster)
 	case stateOf(status) == v1alpha1.RolloutAdmitted:
 		due = r.turnEnds(cluster)
 	}
@@ -164,8 +164,8 @@ func (r *reconciler) turnDue(cluster *v1alpha1.OmniCluster) time.Duration {
 	return max(left, time.Second)
 }
 
-// judgedAgain returns when what changes wait for may be something else, by the clock alone; zero if it is not known.
-func (r *reconciler) judgedAgain(cluster *v1alpha1.OmniCluster) time.Time {
+// nextVerdict returns when what changes wait for may be something else, by the clock alone; zero if it is not known.
+func (r *reconciler) nextVerdict(cluster *v1alpha1.OmniCluster) time.Time {
 	object := r.policyOf(cluster)
 	if object == nil {
 		return time.Time{}

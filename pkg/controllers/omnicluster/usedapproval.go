@@ -6,7 +6,7 @@ import "omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 // approval is used, if the change is over at once. If somebody changes the object meanwhile, the status of that run is
 // not stored: the next run stores it.
 func (r *reconciler) usedApproval(cluster *v1alpha1.OmniCluster, decided string) string {
-	known, stored := r.records.of(cluster), cluster.Status.UsedApproval
+	known, stored := r.processStates.of(cluster), cluster.Status.UsedApproval
 
 	switch {
 	case decided != stored:

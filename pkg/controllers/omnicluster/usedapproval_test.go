@@ -22,7 +22,7 @@ func TestAUsedApprovalIsStoredByALaterRun(t *testing.T) {
 		}
 	}
 
-	if kept := r.records.of(cluster).used; kept != nil {
+	if kept := r.processStates.of(cluster).used; kept != nil {
 		t.Errorf("kept: %q", *kept)
 	}
 

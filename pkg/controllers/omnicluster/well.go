@@ -19,7 +19,7 @@ func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus
 		return
 	}
 
-	known := r.records.of(s.cluster)
+	known := r.processStates.of(s.cluster)
 	runs, _, _ := observe.Running(*s.remote)
 	runs = runs && status.Omni != nil && !status.Starting
 

@@ -21,21 +21,21 @@ type runner struct {
 	// ended is called after each action.
 	ended func(types.NamespacedName)
 
-	mu        sync.Mutex
-	jobs      map[types.UID]job
-	stuckJobs map[types.NamespacedName]job // actions that did not return
-	names     map[types.NamespacedName]types.UID
-	stopped   bool
-	running   sync.WaitGroup
-	stop      context.CancelFunc
-	life      context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
+	mu      sync.Mutex
+	jobs    map[types.UID]job
+	hung    map[types.NamespacedName]job // actions that did not return
+	names   map[types.NamespacedName]types.UID
+	stopped bool
+	running sync.WaitGroup
+	stop    context.CancelFunc
+	life    context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
 }
 
 func newRunner(limits limiter.Limits[string], now func() time.Time, ended func(types.NamespacedName)) *runner {
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		limiter: limiter.New(limits), now: now, ended: ended, jobs: map[types.UID]job{}, stuckJobs: map[types.NamespacedName]job{},
+		limiter: limiter.New(limits), now: now, ended: ended, jobs: map[types.UID]job{}, hung: map[types.NamespacedName]job{},
 		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
@@ -70,7 +70,7 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 	}
 
 	// An uninstall renders nothing, so it ends.
-	if _, stuck := r.stuckJobs[where.NamespacedName]; stuck && begun.action != helm.ActionUninstall {
+	if _, stuck := r.hung[where.NamespacedName]; stuck && begun.action != helm.ActionUninstall {
 		return
 	}
 
@@ -150,14 +150,14 @@ func (r *runner) await(name types.NamespacedName, ended job) {
 		return
 	}
 
-	r.stuckJobs[name] = ended
+	r.hung[name] = ended
 
 	// The stop of the controller does not wait for it.
 	go func() {
 		<-failure.Still
 
 		r.mu.Lock()
-		delete(r.stuckJobs, name)
+		delete(r.hung, name)
 		r.mu.Unlock()
 
 		r.ended(name)
@@ -170,7 +170,7 @@ func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	found, ok = r.stuckJobs[name]
+	found, ok = r.hung[name]
 
 	return found, ok
 }

@@ -27,13 +27,13 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	r.measure(s)
 }
 
-// marks returns the conditions that exist only while they are true.
-func (s *scope) marks() []loop.Mark {
+// transient returns the conditions that exist only while they are true.
+func (s *scope) transient() []loop.TransientCondition {
 	if s.result == nil {
 		return nil // what was found last stays
 	}
 
-	return []loop.Mark{{
+	return []loop.TransientCondition{{
 		Condition: v1alpha1.ConditionRolloutStopped, On: s.result.Stopped != "", Reason: v1alpha1.ReasonTooManyFailed, Message: s.result.Stopped,
 	}}
 }

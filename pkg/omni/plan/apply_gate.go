@@ -7,8 +7,8 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// HeldBack returns the changes that an Apply with these options would hold: see ApplyOptions.
-func (p *Plan) HeldBack(consent, admit func(Change) bool) []Change {
+// WouldHold returns the changes that an Apply with these options would hold: see ApplyOptions.
+func (p *Plan) WouldHold(consent, admit func(Change) bool) []Change {
 	var changes []Change
 
 	for i, held := range holdBack(p.steps, consent, admit) {

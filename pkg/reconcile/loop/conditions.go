@@ -63,8 +63,8 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 			r.kind.Report(context.WithoutCancel(ctx), scope)
 		}
 
-		if r.kind.Marks != nil {
-			writer.mark(r.kind.Marks(scope))
+		if r.kind.Transient != nil {
+			writer.setTransient(r.kind.Transient(scope))
 		}
 	}
 
@@ -164,9 +164,9 @@ func (w conditionWriter) remove(conditionTypes ...string) {
 	}
 }
 
-// mark sets and removes the conditions of a kind that exist only while they are true.
-func (w conditionWriter) mark(marks []Mark) {
-	for _, one := range marks {
+// setTransient sets and removes the conditions of a kind that exist only while they are true.
+func (w conditionWriter) setTransient(conditions []TransientCondition) {
+	for _, one := range conditions {
 		if one.On {
 			w.set(one.Condition, metav1.ConditionTrue, one.Reason, one.Message)
 		} else {

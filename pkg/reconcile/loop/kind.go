@@ -31,8 +31,8 @@ type Phase[S any] struct {
 	Run func(ctx context.Context, scope S) (Outcome, error)
 }
 
-// Mark is a condition that exists only while it is true, beside those that the loop derives itself.
-type Mark struct {
+// TransientCondition is a condition that exists only while it is true, beside those that the loop derives itself.
+type TransientCondition struct {
 	// Condition is its type.
 	Condition string
 	// On sets the condition to True; otherwise it is removed.
@@ -72,9 +72,9 @@ type Kind[O Object, S any] struct {
 	// Report writes what the phases found into the object's status, whichever
 	// phase was the last. It must not touch conditions. May be nil.
 	Report func(context.Context, S)
-	// Marks returns the conditions of the kind that exist only while they are true, as the run found them. Conditions
+	// Transient returns the conditions of the kind that exist only while they are true, as the run found them. Conditions
 	// that it does not return stay as they are. May be nil.
-	Marks func(S) []Mark
+	Transient func(S) []TransientCondition
 	// Close releases what a scope holds, at the end of its run. May be nil.
 	Close func(S)
 	// Reported is called with every object whose status is up to date, for metrics. May be nil.

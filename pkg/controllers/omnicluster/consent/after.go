@@ -120,8 +120,8 @@ func (d Decision) Leaving() []plan.Change {
 	return slices.Concat(d.where(func(item Item) bool { return item.State == Requested }), d.Untried())
 }
 
-// HeldBack returns the changes that an Apply had no consent for, and those that its result does not mention.
-func (d Decision) HeldBack() []plan.Change {
+// Unconsented returns the changes that an Apply had no consent for, and those that its result does not mention.
+func (d Decision) Unconsented() []plan.Change {
 	return d.where(func(item Item) bool {
 		return item.State == Planned || item.Hold == HoldApproval || item.Hold == HoldSettling || item.Hold == HoldAnother
 	})

@@ -75,7 +75,7 @@ func TestAfter(t *testing.T) {
 		"done":      {d.Done(), []string{"made"}},
 		"untried":   {d.Untried(), []string{"late"}},
 		"leaving":   {d.Leaving(), []string{"going", "begun", "late"}},
-		"held back": {d.HeldBack(), []string{"another", "forgotten", "theirs"}},
+		"held back": {d.Unconsented(), []string{"another", "forgotten", "theirs"}},
 		"taken":     {result.Taken(), []string{"going", "made"}},
 	} {
 		if diff := cmp.Diff(test.want, ids(test.got)); diff != "" {
@@ -158,8 +158,8 @@ func TestWholePlan(t *testing.T) {
 				t.Errorf("stop %q, tried %v, follows %v", d.stop, d.Tried(), d.Follows())
 			}
 
-			if d.MayApply() != (test.stop == HoldNone && len(test.facts.Plan.Changes) > 0) {
-				t.Errorf("may apply: %v", d.MayApply())
+			if d.HasChangesToTry() != (test.stop == HoldNone && len(test.facts.Plan.Changes) > 0) {
+				t.Errorf("may apply: %v", d.HasChangesToTry())
 			}
 		})
 	}
@@ -198,8 +198,8 @@ func TestNamespaceGoes(t *testing.T) {
 			d := Decide(facts)
 			admits := slices.DeleteFunc(slices.Clone(test.changes), func(change plan.Change) bool { return !d.Admits(change) })
 
-			if got := d.Outcome().Reason(); got != test.reason || d.Follows() || d.MayApply() != (len(test.admits) > 0) {
-				t.Errorf("reason %q, follows %v, may apply %v", got, d.Follows(), d.MayApply())
+			if got := d.Outcome().Reason(); got != test.reason || d.Follows() || d.HasChangesToTry() != (len(test.admits) > 0) {
+				t.Errorf("reason %q, follows %v, may apply %v", got, d.Follows(), d.HasChangesToTry())
 			}
 
 			if diff := cmp.Diff(test.admits, ids(admits)); diff != "" {

@@ -59,7 +59,7 @@ type Decision struct {
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
 	d := Decision{facts: f, stop: f.stop(), half: f.half(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
-	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.unasked())
+	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.whyUntrusted())
 
 	var settling []string
 
@@ -75,7 +75,7 @@ func Decide(f Facts) Decision {
 	d.allSettled = d.Settling.settled
 	d.allApproved, d.Approved = approve(spec.ApprovedPlan, f.Cluster.Status.UsedApproval, f.Plan, d.needing(NeedsApproval), approvals(f.Cluster.Status))
 
-	d = d.judged()
+	d = d.withStates()
 	if f.Gate.Holds() || f.Cluster.Status.Rollout != nil {
 		d = d.withGate()
 	}
@@ -83,8 +83,8 @@ func Decide(f Facts) Decision {
 	return d
 }
 
-// unasked returns, for messages, why no document is enough for a destructive change; empty if that depends on the change.
-func (f Facts) unasked() string {
+// whyUntrusted returns, for messages, why no document is enough for a destructive change; empty if that depends on the change.
+func (f Facts) whyUntrusted() string {
 	switch {
 	case f.Adopting:
 		return "the cluster is being adopted"
@@ -111,20 +111,20 @@ func (f Facts) stop() Hold {
 	}
 }
 
-// judged returns the items with their states.
-func (d Decision) judged() Decision {
+// withStates returns the decision with the states of its items, as far as no rollout policy holds them.
+func (d Decision) withStates() Decision {
 	d.Items = slices.Clone(d.Items)
 
 	for i := range d.Items {
 		if item := &d.Items[i]; item.Hold != HoldOmni {
-			item.State, item.Hold = d.judge(*item)
+			item.State, item.Hold = d.stateOf(*item)
 		}
 	}
 
 	return d
 }
 
-func (d Decision) judge(item Item) (State, Hold) {
+func (d Decision) stateOf(item Item) (State, Hold) {
 	switch {
 	case d.stop != HoldNone:
 		return Held, d.stop
@@ -139,9 +139,9 @@ func (d Decision) judge(item Item) (State, Hold) {
 	}
 }
 
-// MayApply reports whether the plan has changes to go through, besides those that wait for a turn or stay as they are. All of them
+// HasChangesToTry reports whether the plan has changes to go through, besides those that wait for a turn or stay as they are. All of them
 // may wait for an approval.
-func (d Decision) MayApply() bool {
+func (d Decision) HasChangesToTry() bool {
 	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())
 }
 
@@ -163,7 +163,7 @@ func (d Decision) Unstored() bool {
 }
 
 // Tried reports whether every change that may be applied was tried.
-func (d Decision) Tried() bool { return d.applied || !d.MayApply() && d.stop != HoldSecondWriter }
+func (d Decision) Tried() bool { return d.applied || !d.HasChangesToTry() && d.stop != HoldSecondWriter }
 
 // Follows reports whether Omni follows the documents alone.
 func (d Decision) Follows() bool { return d.stop == HoldNone && !d.facts.NamespaceGoes && d.Tried() }

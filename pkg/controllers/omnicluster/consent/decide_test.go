@@ -14,10 +14,10 @@ import (
 )
 
 func TestGate(t *testing.T) {
-	asked, unasked := teardown("asked", time.Unix(0, 0)), teardown("unasked", time.Unix(0, 0))
+	asked, whyUntrusted := teardown("asked", time.Unix(0, 0)), teardown("whyUntrusted", time.Unix(0, 0))
 	one := destructive{asked: []plan.Change{asked}}
-	confirm := destructive{unasked: []plan.Change{unasked}}
-	both := destructive{asked: []plan.Change{asked}, unasked: []plan.Change{unasked}}
+	confirm := destructive{whyUntrusted: []plan.Change{whyUntrusted}}
+	both := destructive{asked: []plan.Change{asked}, whyUntrusted: []plan.Change{whyUntrusted}}
 
 	for name, test := range map[string]struct {
 		gate    gate
@@ -33,12 +33,12 @@ func TestGate(t *testing.T) {
 		"asked for, settled":       {gate{changes: 3, destructive: one, settled: true}, true, []string{"asked"}, "", false},
 		"an approval settles none": {gate{changes: 1, destructive: one, approved: true}, true, nil, "WaitingToSettle", false},
 
-		"unasked, not approved":            {gate{changes: 3, destructive: confirm, settled: true}, true, nil, "AwaitingApproval", true},
-		"unasked, approved":                {gate{changes: 3, destructive: confirm, approved: true}, true, []string{"unasked"}, "", false},
+		"whyUntrusted, not approved":            {gate{changes: 3, destructive: confirm, settled: true}, true, nil, "AwaitingApproval", true},
+		"whyUntrusted, approved":                {gate{changes: 3, destructive: confirm, approved: true}, true, []string{"whyUntrusted"}, "", false},
 		"both, neither settled nor agreed": {gate{changes: 3, destructive: both}, true, nil, "WaitingToSettle", false},
 		"both, settled":                    {gate{changes: 3, destructive: both, settled: true}, true, []string{"asked"}, "AwaitingApproval", true},
-		"both, approved":                   {gate{changes: 3, destructive: both, approved: true}, true, []string{"unasked"}, "WaitingToSettle", false},
-		"both, settled and approved":       {gate{changes: 3, destructive: both, settled: true, approved: true}, true, []string{"unasked", "asked"}, "", false},
+		"both, approved":                   {gate{changes: 3, destructive: both, approved: true}, true, []string{"whyUntrusted"}, "WaitingToSettle", false},
+		"both, settled and approved":       {gate{changes: 3, destructive: both, settled: true, approved: true}, true, []string{"whyUntrusted", "asked"}, "", false},
 
 		"observe":                  {gate{policy: v1alpha1.ChangePolicyObserve, changes: 3}, false, nil, "Observing", true},
 		"observe, destructive":     {gate{policy: v1alpha1.ChangePolicyObserve, changes: 3, destructive: both, settled: true, approved: true}, false, nil, "Observing", true},
@@ -57,8 +57,8 @@ func TestGate(t *testing.T) {
 			}
 
 			got := test.gate.decide()
-			if diff := cmp.Diff(test.destroy, ids(got.Destroys())); diff != "" || got.MayApply() != test.apply {
-				t.Errorf("apply %v, destroy %s", got.MayApply(), diff)
+			if diff := cmp.Diff(test.destroy, ids(got.Destroys())); diff != "" || got.HasChangesToTry() != test.apply {
+				t.Errorf("apply %v, destroy %s", got.HasChangesToTry(), diff)
 			}
 
 			if outcome := got.Outcome(); outcome.Reason() != test.reason || outcome.Stalls() != test.stalls {
@@ -83,14 +83,14 @@ type gate struct {
 
 // destructive are the destructive changes, by what they need.
 type destructive struct {
-	asked, unasked []plan.Change
+	asked, whyUntrusted []plan.Change
 }
 
 // decide is Decide for such facts.
 func (g gate) decide() Decision {
 	var items []Item
 
-	for _, change := range g.unasked {
+	for _, change := range g.whyUntrusted {
 		items = append(items, Item{Change: change, Needs: NeedsApproval})
 	}
 
@@ -122,7 +122,7 @@ func (g gate) decideItems(items []Item) Decision {
 	return Decision{
 		Items: items, facts: facts, stop: facts.stop(), allSettled: g.settled, allApproved: g.approved,
 		Settling: Settling{keys: []string{"one"}, settled: g.settled},
-	}.judged()
+	}.withStates()
 }
 
 func newCluster() *v1alpha1.OmniCluster {
@@ -160,12 +160,12 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 			}
 			writes := !g.suspend && !g.locked && policy != v1alpha1.ChangePolicyObserve
 			trusts := (policy == "" || policy == v1alpha1.ChangePolicyApply) && !adopting
-			unasked := ""
+			whyUntrusted := ""
 			if adopting {
-				unasked = "the cluster is being adopted"
+				whyUntrusted = "the cluster is being adopted"
 			}
 
-			got := g.decideItems(itemsOf(planned, record, policy, unasked))
+			got := g.decideItems(itemsOf(planned, record, policy, whyUntrusted))
 
 			if want := writes && (trusts && g.settled || !trusts && g.approved); got.MayDestroy(ours) != want {
 				t.Errorf("%+v: ours %v", g, !want)

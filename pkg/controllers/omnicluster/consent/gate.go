@@ -102,8 +102,8 @@ func (d Decision) Rollout() *v1alpha1.OmniClusterRollout {
 	return d.admission.next
 }
 
-// Held returns the reason and the message of the condition Held. Both are empty if no change waits for its turn.
-func (d Decision) Held() (reason, message string) {
+// HeldCondition returns the reason and the message of the condition Held. Both are empty if no change waits for its turn.
+func (d Decision) HeldCondition() (reason, message string) {
 	if d.admission == nil || len(d.WaitingForTurn()) == 0 {
 		return "", ""
 	}
@@ -168,7 +168,7 @@ func (d Decision) ofTurn(items []Item) []Item {
 // anyway.
 func (d Decision) withGate() Decision {
 	a := &admission{admitted: map[string]bool{}}
-	blocked := d.facts.Plan.HeldBack(d.MayDestroy, func(change plan.Change) bool { return !d.leavesAlone(change) })
+	blocked := d.facts.Plan.WouldHold(d.MayDestroy, func(change plan.Change) bool { return !d.leavesAlone(change) })
 
 	for _, item := range d.Items {
 		if item.State == Planned && d.isGated(item.Change) && !containsChange(blocked, item.Change) {
@@ -180,7 +180,7 @@ func (d Decision) withGate() Decision {
 	a.next = d.turn(a)
 
 	d.Items = slices.Clone(d.Items)
-	held := d.facts.Plan.HeldBack(d.MayDestroy, d.Admits)
+	held := d.facts.Plan.WouldHold(d.MayDestroy, d.Admits)
 
 	for i := range d.Items {
 		item := &d.Items[i]

@@ -25,7 +25,7 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 		t.Error(diff)
 	}
 
-	reason, message := d.Held()
+	reason, message := d.HeldCondition()
 	if reason != v1alpha1.ReasonOutsideWindow ||
 		message != `2 of 3 changes wait (TalosVersion v1.13.2 -> v1.13.3, KubernetesVersion v1.35.0 -> v1.36.1): until Sat; by OmniRolloutPolicy "fleet", stage "prod" (3 of 3)` {
 		t.Errorf("%s: %s", reason, message)
@@ -39,8 +39,8 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 	// The next run finds nothing to write, in Omni or in the status.
 	tt.pass(time.Hour)
 
-	if d = tt.decide(); d.MayApply() || !cmp.Equal(status, tt.status()) {
-		t.Errorf("a second run: may apply %t, %s", d.MayApply(), cmp.Diff(status, tt.status()))
+	if d = tt.decide(); d.HasChangesToTry() || !cmp.Equal(status, tt.status()) {
+		t.Errorf("a second run: may apply %t, %s", d.HasChangesToTry(), cmp.Diff(status, tt.status()))
 	}
 
 	if shown := d.PlanStatus(); shown.Held != 2 || !shown.Changes[0].Held || shown.Changes[0].Kind != "TalosVersion" || shown.Hash != "" {
@@ -49,7 +49,7 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 
 	// A free turn, and still no ticket.
 	tt.wait = Wait{}
-	if d = tt.decide(); d.MayApply() || tt.status().Reason != v1alpha1.ReasonWaitingForTurn {
+	if d = tt.decide(); d.HasChangesToTry() || tt.status().Reason != v1alpha1.ReasonWaitingForTurn {
 		t.Errorf("without a ticket: %+v", tt.status())
 	}
 }
@@ -219,7 +219,7 @@ func TestFreeChanges(t *testing.T) {
 			gate(&tt.gate)
 			tt.ask("v1.35.0", "v1.36.1")
 
-			if d := tt.decide(); !d.MayApply() || d.Unstored() || len(d.WaitingForTurn()) != 0 || d.Begins() {
+			if d := tt.decide(); !d.HasChangesToTry() || d.Unstored() || len(d.WaitingForTurn()) != 0 || d.Begins() {
 				t.Errorf("%+v", d.Rollout())
 			}
 		})
@@ -247,7 +247,7 @@ func TestApprovalsAskForNoTurn(t *testing.T) {
 	tt.wait = closed()
 
 	d = tt.decide()
-	if status := tt.status(); len(status.Kinds) != 2 || d.MayApply() || d.MayDestroy(d.facts.Plan.Destructive()[0]) && d.Admits(d.facts.Plan.Destructive()[0]) || d.Hash() != hash {
+	if status := tt.status(); len(status.Kinds) != 2 || d.HasChangesToTry() || d.MayDestroy(d.facts.Plan.Destructive()[0]) && d.Admits(d.facts.Plan.Destructive()[0]) || d.Hash() != hash {
 		t.Errorf("hash %s, %+v", d.Hash(), status)
 	}
 }

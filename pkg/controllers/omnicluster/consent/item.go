@@ -102,11 +102,11 @@ func (i Item) order() int {
 }
 
 // itemsOf returns the items of a plan. A destructive change needs an approval unless the policy is Apply; it always
-// needs one if no document is enough for the reason that unasked has, and if this object did not make what the change
+// needs one if no document is enough for the reason that whyUntrusted has, and if this object did not make what the change
 // destroys.
-func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, unasked string) []Item {
+func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, whyUntrusted string) []Item {
 	items := make([]Item, 0, len(planned.Changes)+len(planned.WaitingForOmni))
-	trusts := unasked == "" && (policy == v1alpha1.ChangePolicyApply || policy == "")
+	trusts := whyUntrusted == "" && (policy == v1alpha1.ChangePolicyApply || policy == "")
 
 	for _, change := range planned.Changes {
 		item := Item{Change: change, State: Planned}
@@ -119,8 +119,8 @@ func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, un
 				item.Needs = NeedsSettling
 			}
 
-			if unasked != "" {
-				item.WhyApproval = unasked
+			if whyUntrusted != "" {
+				item.WhyApproval = whyUntrusted
 			}
 		}
 

@@ -25,7 +25,7 @@ func (d Decision) Outcome() loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonObserving, "%s; the change policy is Observe, nothing is applied", d.summaryWithNames())
 	}
 
-	if d.MayApply() {
+	if d.HasChangesToTry() {
 		if outcome := d.destructiveOutcome(); outcome.Reason() != "" {
 			return outcome
 		}

@@ -103,7 +103,7 @@ func TestOverrideCountsOnce(t *testing.T) {
 	raise()
 	tt.expect(v1alpha1.RolloutHeld, "1.35.0", v1alpha1.RolloutDone)
 
-	if _, message := tt.decide().Held(); !strings.Contains(message, "the override of 2026-11-24T12:00:00Z has been used up") {
+	if _, message := tt.decide().HeldCondition(); !strings.Contains(message, "the override of 2026-11-24T12:00:00Z has been used up") {
 		t.Error(message)
 	}
 

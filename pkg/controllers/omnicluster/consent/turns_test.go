@@ -103,7 +103,7 @@ func (tt *turns) run() Decision {
 func (tt *turns) apply(d Decision) Decision {
 	tt.t.Helper()
 
-	if !d.MayApply() {
+	if !d.HasChangesToTry() {
 		return d
 	}
 

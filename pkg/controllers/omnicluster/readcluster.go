@@ -13,8 +13,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// look reads the cluster from the local copy, once the copy shows our own last writes.
-func (r *reconciler) look(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
+// readCluster reads the cluster from the local copy, once the copy shows our own last writes.
+func (r *reconciler) readCluster(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
 	if err := r.catchUp(ctx, s); err != nil {
 		if errors.Is(err, omni.ErrBehind) || errors.Is(err, omni.ErrNotSynced) {
 			s.behind = errors.Is(err, omni.ErrBehind)

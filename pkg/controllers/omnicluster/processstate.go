@@ -11,9 +11,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
-// record is what this process keeps of a cluster from one run to the next, and loses when it ends. The runs of one cluster
+// processState is what this process keeps of a cluster from one run to the next, and loses when it ends. The runs of one cluster
 // never overlap.
-type record struct {
+type processState struct {
 	uid types.UID // of the cluster
 
 	settling settling      // the destructive changes that wait for the settle time
@@ -27,35 +27,35 @@ type record struct {
 	logged   digest        // the plan that was logged last
 }
 
-// records has the record of each cluster. The zero value is ready to use. It is safe for concurrent use.
-type records struct {
+// processStates has the state of each cluster. The zero value is ready to use. It is safe for concurrent use.
+type processStates struct {
 	mu      sync.Mutex
-	entries map[types.NamespacedName]*record
+	entries map[types.NamespacedName]*processState
 }
 
-// of returns the record of a cluster. Another object of the same name has a new one.
-func (r *records) of(cluster *v1alpha1.OmniCluster) *record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// of returns the state of a cluster. Another object of the same name has a new one.
+func (p *processStates) of(cluster *v1alpha1.OmniCluster) *processState {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
 	name := client.ObjectKeyFromObject(cluster)
-	if known := r.entries[name]; known != nil && known.uid == cluster.UID {
+	if known := p.entries[name]; known != nil && known.uid == cluster.UID {
 		return known
 	}
 
-	if r.entries == nil {
-		r.entries = map[types.NamespacedName]*record{}
+	if p.entries == nil {
+		p.entries = map[types.NamespacedName]*processState{}
 	}
 
-	r.entries[name] = &record{uid: cluster.UID}
+	p.entries[name] = &processState{uid: cluster.UID}
 
-	return r.entries[name]
+	return p.entries[name]
 }
 
-// forget removes the record of a cluster that does not exist any more.
-func (r *records) forget(name types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+// forget removes the state of a cluster that does not exist any more.
+func (p *processStates) forget(name types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
-	delete(r.entries, name)
+	delete(p.entries, name)
 }
