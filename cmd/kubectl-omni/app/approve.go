@@ -61,7 +61,7 @@ field it prints what to commit instead.`,
 			}
 
 			hash := cluster.Status.Plan.Hash
-			if err = refuseToFightGit(cluster, "OmniCluster", hash, "spec", "approvedPlan"); err != nil {
+			if err = refuseIfGitOwns(cluster, "OmniCluster", hash, "spec", "approvedPlan"); err != nil {
 				return err
 			}
 

@@ -38,9 +38,9 @@ func ownedByGit(fields []metav1.ManagedFieldsEntry, path ...string) string {
 	return ""
 }
 
-// refuseToFightGit is an error that says what to commit, if Git owns a field. Whatever were written would be taken back at the
+// refuseIfGitOwns is an error that says what to commit, if Git owns a field. Whatever were written would be taken back at the
 // tool's next look, or after it has already had its effect.
-func refuseToFightGit(o object, kind string, value any, path ...string) error {
+func refuseIfGitOwns(o object, kind string, value any, path ...string) error {
 	manager := ownedByGit(o.GetManagedFields(), path...)
 	if manager == "" {
 		return nil

@@ -29,7 +29,7 @@ does not write what Git owns.`,
 			case !release && policy.Spec.Hold:
 				return t.told("omnirolloutpolicy/%s: it is on hold already", policy.Name)
 			case release:
-				if err = refuseToFightGit(policy, "OmniRolloutPolicy", false, "spec", "hold"); err != nil {
+				if err = refuseIfGitOwns(policy, "OmniRolloutPolicy", false, "spec", "hold"); err != nil {
 					return err
 				}
 			}

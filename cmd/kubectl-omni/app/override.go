@@ -58,7 +58,7 @@ func (t *tool) override(ctx context.Context, cluster *v1alpha1.OmniCluster, conf
 	hash := cluster.Status.Rollout.Hash
 	value := hash + " " + reason
 
-	if err = refuseToFightGit(cluster, "OmniCluster", value, "metadata", "annotations", v1alpha1.AnnotationRolloutOverride); err != nil {
+	if err = refuseIfGitOwns(cluster, "OmniCluster", value, "metadata", "annotations", v1alpha1.AnnotationRolloutOverride); err != nil {
 		return err
 	}
 

@@ -38,7 +38,7 @@ func (t *tool) promoteCommand() *cobra.Command {
 			}
 
 			key, until := v1alpha1.AnnotationPromotePrefix+args[1], ends.Format(time.RFC3339)
-			if err = refuseToFightGit(policy, "OmniRolloutPolicy", until, "metadata", "annotations", key); err != nil {
+			if err = refuseIfGitOwns(policy, "OmniRolloutPolicy", until, "metadata", "annotations", key); err != nil {
 				return err
 			}
 

@@ -30,7 +30,7 @@ func (t *tool) suspensionCommand(verb, done, short string, suspend bool) *cobra.
 				return err
 			}
 
-			if err = refuseToFightGit(o, kind, suspend, "spec", "suspend"); err != nil {
+			if err = refuseIfGitOwns(o, kind, suspend, "spec", "suspend"); err != nil {
 				return err
 			}
 

@@ -364,7 +364,7 @@ func conditions(reason string) []metav1.Condition {
 }
 
 // Somebody changes the Secret back at once: the same content is written once a minute, and new content at once.
-func TestFightPause(t *testing.T) {
+func TestRewritePause(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	r := newReconciler(nil, nil, nil, Options{HubID: thisHub, Now: func() time.Time { return now }})
 
