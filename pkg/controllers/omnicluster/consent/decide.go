@@ -163,7 +163,9 @@ func (d Decision) Unstored() bool {
 }
 
 // Tried reports whether every change that may be applied was tried.
-func (d Decision) Tried() bool { return d.applied || !d.HasChangesToTry() && d.stop != HoldSecondWriter }
+func (d Decision) Tried() bool {
+	return d.applied || !d.HasChangesToTry() && d.stop != HoldSecondWriter
+}
 
 // Follows reports whether Omni follows the documents alone.
 func (d Decision) Follows() bool { return d.stop == HoldNone && !d.facts.NamespaceGoes && d.Tried() }

@@ -33,8 +33,8 @@ func TestGate(t *testing.T) {
 		"asked for, settled":       {gate{changes: 3, destructive: one, settled: true}, true, []string{"asked"}, "", false},
 		"an approval settles none": {gate{changes: 1, destructive: one, approved: true}, true, nil, "WaitingToSettle", false},
 
-		"whyUntrusted, not approved":            {gate{changes: 3, destructive: confirm, settled: true}, true, nil, "AwaitingApproval", true},
-		"whyUntrusted, approved":                {gate{changes: 3, destructive: confirm, approved: true}, true, []string{"whyUntrusted"}, "", false},
+		"whyUntrusted, not approved":       {gate{changes: 3, destructive: confirm, settled: true}, true, nil, "AwaitingApproval", true},
+		"whyUntrusted, approved":           {gate{changes: 3, destructive: confirm, approved: true}, true, []string{"whyUntrusted"}, "", false},
 		"both, neither settled nor agreed": {gate{changes: 3, destructive: both}, true, nil, "WaitingToSettle", false},
 		"both, settled":                    {gate{changes: 3, destructive: both, settled: true}, true, []string{"asked"}, "AwaitingApproval", true},
 		"both, approved":                   {gate{changes: 3, destructive: both, approved: true}, true, []string{"whyUntrusted"}, "WaitingToSettle", false},
