@@ -42,6 +42,7 @@ type engine struct {
 	applied  map[string]string     // configuration that a machine has
 	turn     map[string]string     // by cluster: the machine that is being upgraded
 	dead     map[string]int64      // machines that stopped answering, and at which step
+	refusing map[string]string     // machines that refuse any new configuration, and with which error
 	arrived  map[string]struct{}   // machines whose link changed
 	machines bool                  // whether to reconcile machines
 }
@@ -66,7 +67,7 @@ func newEngine(resources state.State, options Options) *engine {
 		since:   map[string]sinceValue{},
 		applied: map[string]string{},
 		turn:    map[string]string{},
-		dead:    map[string]int64{},
+		dead:    map[string]int64{}, refusing: map[string]string{},
 		arrived: map[string]struct{}{},
 	}
 }

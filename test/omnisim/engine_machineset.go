@@ -138,6 +138,10 @@ func (e *engine) setStatus(ctx context.Context, view *clusterView, set *omni.Mac
 			configuring++
 		}
 
+		if current.TypedSpec().Value.LastConfigError != "" {
+			configuring++
+		}
+
 		if _, ok := current.Metadata().Labels().Get(omni.MachineStatusLabelConnected); ok {
 			counts.Connected++
 		}

@@ -101,7 +101,12 @@ func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.Machi
 
 	before, wasReady := stage, ready
 
-	if !dead && current != nil && !(outdated && isMachineLocked(node)) {
+	refused := ""
+	if outdated && e.applied[id] != view.config {
+		refused = e.refusing[id]
+	}
+
+	if !dead && current != nil && refused == "" && !(outdated && isMachineLocked(node)) {
 		if stage, ready, err = e.nextStage(ctx, view, hardware, stage, ready); err != nil {
 			return err
 		}
@@ -122,6 +127,7 @@ func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.Machi
 		status.TypedSpec().Value.Ready = ready && connected
 		status.TypedSpec().Value.IsRemoved = false
 		status.TypedSpec().Value.ConfigUpToDate = !outdated
+		status.TypedSpec().Value.LastConfigError = refused
 		status.TypedSpec().Value.ConfigApplyStatus = specs.ConfigApplyStatus_APPLIED
 		status.TypedSpec().Value.ManagementAddress = hardware.TypedSpec().Value.ManagementAddress
 	})

@@ -149,6 +149,15 @@ func (s *Server) KillMachine(id string) {
 	})
 }
 
+// RefuseConfiguration makes a machine refuse each new configuration with an error, until the text is empty. It runs on with the
+// one it has, Omni shows the error, and the machine's set goes on reconfiguring.
+func (s *Server) RefuseConfiguration(id, text string) {
+	s.engine.call(func(ctx context.Context) {
+		s.engine.refusing[id] = text
+		s.engine.wake(ctx, id)
+	})
+}
+
 // ReviveMachine brings back a machine that KillMachine silenced.
 func (s *Server) ReviveMachine(id string) error {
 	var err error

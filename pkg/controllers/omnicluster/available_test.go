@@ -37,3 +37,30 @@ func TestReadyNamesLeavingMachines(t *testing.T) {
 	})
 	f.quiet()
 }
+
+// Talos may refuse a configuration that Omni takes. Whoever looks finds which machine it is, and where the error is: it may
+// quote the configuration, with what came from Secrets.
+func TestReadyNamesMachinesThatRefuseTheirConfiguration(t *testing.T) {
+	f := running(t)
+	const said = "unknown keys: canary"
+
+	f.omni.RefuseConfiguration(f.machines[0], said)
+	f.edit(func(o *v1alpha1.OmniCluster) {
+		o.Spec.Patches = []v1alpha1.Patch{{Name: "net", Inline: &v1alpha1.FreeForm{Raw: []byte(`{"machine":{"network":{"hostname":"x"}}}`)}}}
+	})
+
+	f.eventually("Ready to name the machine", func() string {
+		f.run()
+
+		found := strings.Join(shown(f.get()), "\n")
+		if !strings.Contains(found, "Ready=False NotRunning: ") || !strings.Contains(found, "machine "+f.machines[0]+" does not take its configuration") ||
+			strings.Contains(found, said) {
+			return found
+		}
+
+		return ""
+	})
+
+	f.omni.RefuseConfiguration(f.machines[0], "")
+	f.until("Ready", metav1.ConditionTrue, "Running")
+}

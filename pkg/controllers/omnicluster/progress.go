@@ -90,6 +90,11 @@ func leavingMachines(machines []observe.Blocker) string {
 		text += ". A machine that is not connected cannot be reset, and Omni waits for it: bring it back, or remove it in Omni"
 	}
 
+	if slices.ContainsFunc(machines, func(machine observe.Blocker) bool { return machine.Connected && machine.Waits }) {
+		text += ". Omni has not begun with each of them: it takes a machine out of the control plane while the load balancer is healthy and etcd " +
+			"keeps its quorum without it (look at etcd on the others), and one out of a worker set when its turn comes"
+	}
+
 	return text
 }
 

@@ -81,6 +81,12 @@ func TestLeavingText(t *testing.T) {
 			`waiting for Omni to destroy MachineSet "demo-w"; leaving: machine m1 (not connected). ` +
 				`A machine that is not connected cannot be reset, and Omni waits for it: bring it back, or remove it in Omni`,
 		},
+		"Omni waits with it": {
+			[]observe.Blocker{{Machine: "m1", Connected: true, Waits: true}},
+			`waiting for Omni to destroy MachineSet "demo-w"; leaving: machine m1. Omni has not begun with each of them: ` +
+				`it takes a machine out of the control plane while the load balancer is healthy and etcd keeps its quorum without it ` +
+				`(look at etcd on the others), and one out of a worker set when its turn comes`,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := leavingText(set, test.machines); got != test.want {

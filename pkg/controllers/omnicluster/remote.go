@@ -32,7 +32,7 @@ func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.Om
 	for _, machine := range status.MachineList {
 		if described[machine.ID] {
 			remote.MachineStates = append(remote.MachineStates, v1alpha1.MachineState{
-				ID: machine.ID, Stage: machine.Stage, Connected: machine.Connected, Ready: machine.Ready,
+				ID: machine.ID, Stage: machine.Stage, Connected: machine.Connected, Ready: machine.Ready && !machine.RefusesConfiguration(),
 			})
 		}
 	}

@@ -26,7 +26,8 @@ type Upgrade struct {
 	Known bool
 	// Phase is Unknown, Upgrading, Done, Failed, Reverting or UpdatingMachineSchematics.
 	Phase string
-	// Step is the current step; Error is why the upgrade failed. Both are bounded.
+	// Step is the current step and what it waits for; Error is why the upgrade failed, or what keeps it from going on. Both are
+	// bounded.
 	Step, Error string
 	// Version is the version that was last reached, without a leading v.
 	Version string
@@ -81,6 +82,9 @@ type Machine struct {
 	// Error is the last configuration error, bounded.
 	Error string
 }
+
+// RefusesConfiguration reports whether the machine did not take its current configuration because of an error.
+func (m Machine) RefusesConfiguration() bool { return m.Error != "" && !m.ConfigUpToDate }
 
 // Status is everything that Omni reports about a cluster.
 type Status struct {

@@ -38,7 +38,7 @@ func populate(t *testing.T, st state.State) {
 
 	kubernetes := omnires.NewKubernetesUpgradeStatus("demo")
 	kubernetes.TypedSpec().Value = &specs.KubernetesUpgradeStatusSpec{
-		Phase: specs.KubernetesUpgradeStatusSpec_Upgrading, Step: "kubelet\n", LastUpgradeVersion: "1.34.0",
+		Phase: specs.KubernetesUpgradeStatusSpec_Upgrading, Step: "kubelet\n", Status: "waiting for machine m1 to be unlocked", LastUpgradeVersion: "1.34.0",
 	}
 
 	talos := omnires.NewTalosUpgradeStatus("demo")
@@ -81,7 +81,7 @@ func TestObserve(t *testing.T) {
 		LoadBalancerKnown: true, LoadBalancerHealthy: false,
 		ControlPlaneProblems: []string{"Etcd: no quorum"},
 		Machines:             Machines{Total: 3, Connected: 2, Healthy: 1, Requested: 4},
-		Kubernetes:           Upgrade{Known: true, Phase: "Upgrading", Step: "kubelet", Version: "1.34.0"},
+		Kubernetes:           Upgrade{Known: true, Phase: "Upgrading", Step: "kubelet: waiting for machine m1 to be unlocked", Version: "1.34.0"},
 		Talos:                Upgrade{Known: true, Phase: "Failed", Error: "no image"},
 		MachineSets: []MachineSet{
 			{ID: "demo-control-planes", Name: "control-planes", ControlPlane: true, Desired: 1},

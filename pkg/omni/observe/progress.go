@@ -10,6 +10,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -23,6 +24,8 @@ type Blocker struct {
 	MachineSet string
 	// Connected reports whether the machine is connected to Omni. A machine that is not connected cannot be reset.
 	Connected bool
+	// Waits is true while Omni has not begun to remove the machine, because something has to be as it should first.
+	Waits bool
 	// Since is when the teardown of the machine, its set or its cluster was requested; zero if unknown.
 	Since time.Time
 }
@@ -36,6 +39,10 @@ func (b *Blocker) learn(item resource.Resource) {
 
 	if status, ok := item.(*omnires.MachineStatus); ok {
 		b.Connected = status.TypedSpec().Value.GetConnected()
+	}
+
+	if status, ok := item.(*omnires.ClusterMachineStatus); ok {
+		b.Waits = status.TypedSpec().Value.GetStage() == specs.ClusterMachineStatusSpec_BEFORE_DESTROY
 	}
 
 	// Only the start of a teardown sets Since: Omni updates the status of a machine all the time, and a message with those

@@ -98,14 +98,14 @@ func (o *observer) readCluster() {
 	read(o, o.cluster, func(found *omnires.KubernetesUpgradeStatus) {
 		spec := found.TypedSpec().Value
 		status.Kubernetes = Upgrade{
-			Known: true, Phase: spec.GetPhase().String(), Step: detail(spec.GetStep()), Error: detail(spec.GetError()),
+			Known: true, Phase: spec.GetPhase().String(), Step: detail(doing(spec.GetStep(), spec.GetStatus())), Error: detail(spec.GetError()),
 			Version: spec.GetLastUpgradeVersion(), Updated: found.Metadata().Updated(),
 		}
 	})
 	read(o, o.cluster, func(found *omnires.TalosUpgradeStatus) {
 		spec := found.TypedSpec().Value
 		status.Talos = Upgrade{
-			Known: true, Phase: spec.GetPhase().String(), Step: detail(spec.GetStep()), Error: detail(spec.GetError()),
+			Known: true, Phase: spec.GetPhase().String(), Step: detail(doing(spec.GetStep(), spec.GetStatus())), Error: detail(spec.GetError()),
 			Version: spec.GetLastUpgradeVersion(), Updated: found.Metadata().Updated(),
 		}
 	})
@@ -195,6 +195,12 @@ func machinesOf(counts *specs.Machines) Machines {
 	return Machines{
 		Total: counts.GetTotal(), Connected: counts.GetConnected(), Healthy: counts.GetHealthy(), Requested: counts.GetRequested(),
 	}
+}
+
+// doing joins what an upgrade does with what it waits for, which Omni tells apart: a machine that is locked, a cluster that is
+// not ready, the images. Either may be empty.
+func doing(step, waits string) string {
+	return strings.Trim(strings.TrimSpace(step)+": "+strings.TrimSpace(waits), ": ")
 }
 
 // camel turns SCALING_UP into ScalingUp, the form of the other enumerations.

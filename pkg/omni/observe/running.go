@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -65,7 +66,7 @@ func judgeUpgrades(s Status) (reason, message string) {
 		case "Failed":
 			return ReasonUpgradeFailed, gaveUp(upgrade.name, upgrade.Upgrade)
 		case "Upgrading", "Reverting", "UpdatingMachineSchematics":
-			return upgrade.reason, strings.TrimSuffix(fmt.Sprintf("%s: %s %s", upgrade.name, upgrade.Phase, upgrade.Step), " ")
+			return upgrade.reason, upgrade.name + ": " + underWay(upgrade.Upgrade)
 		case "Done":
 			// Omni has not started the upgrade yet if the reached version is not the wanted one.
 			if upgrade.Version != "" && upgrade.wanted != "" && upgrade.Version != upgrade.wanted {
@@ -75,6 +76,16 @@ func judgeUpgrades(s Status) (reason, message string) {
 	}
 
 	return "", ""
+}
+
+// underWay tells what an upgrade does, what it waits for, and which error it goes on trying with.
+func underWay(upgrade Upgrade) string {
+	text := strings.TrimSuffix(upgrade.Phase+" "+upgrade.Step, " ")
+	if upgrade.Error != "" {
+		text += "; the last error: " + upgrade.Error
+	}
+
+	return text
 }
 
 // GivenUp returns the message about an upgrade that Omni gave up after a time; empty if it gave none up since. For some
@@ -99,6 +110,8 @@ func gaveUp(name string, upgrade Upgrade) string {
 func judgeScaling(s Status) (reason, message string) {
 	for _, set := range s.MachineSets {
 		switch {
+		case set.Phase == "Failed" && !set.TearingDown:
+			return ReasonMachineSetsNotReady, failedSet(set)
 		case set.TearingDown:
 			return ReasonScalingDown, fmt.Sprintf("machine set %q is being destroyed", set.Name)
 		case !set.Known:
@@ -120,6 +133,16 @@ func judgeScaling(s Status) (reason, message string) {
 	}
 
 	return ReasonStatusPending, "Omni gives no phase for the cluster yet"
+}
+
+// failedSet says why Omni does nothing with a set, such as a control plane without a machine. The cluster has no phase then.
+func failedSet(set MachineSet) string {
+	text := fmt.Sprintf("machine set %q has failed: %s", set.Name, cmp.Or(set.Error, "Omni does not say why"))
+	if set.Class != "" && set.Machines.Total == 0 {
+		text += fmt.Sprintf("; check that machine class %q has free machines", set.Class)
+	}
+
+	return text
 }
 
 func scaling(set MachineSet) string {
@@ -160,6 +183,12 @@ func judgeControlPlane(s Status) (reason, message string) {
 			message += ": " + strings.Join(s.ControlPlaneProblems, "; ")
 		}
 
+		for _, set := range s.MachineSets {
+			if set.ControlPlane {
+				message += refusingMachines(s.MachineList, set.ID)
+			}
+		}
+
 		return ReasonControlPlaneNotReady, message
 	case !s.KubernetesAPIReady:
 		return ReasonKubernetesAPINotReady, "the Kubernetes API is not ready"
@@ -183,6 +212,8 @@ func judgeSets(s Status) (reason, message string) {
 			line += ": " + set.Error
 		}
 
+		line += refusingMachines(s.MachineList, set.ID)
+
 		waiting = append(waiting, line)
 	}
 
@@ -197,6 +228,28 @@ func judgeSets(s Status) (reason, message string) {
 	return "", ""
 }
 
+// refusingMachines names the machines of a set that do not take their configuration. Omni's text about it may quote the
+// configuration, with what came from Secrets, so it says where to read that.
+func refusingMachines(machines []Machine, set string) string {
+	var ids []string
+
+	for _, machine := range machines {
+		if machine.MachineSet == set && machine.RefusesConfiguration() {
+			ids = append(ids, machine.ID)
+		}
+	}
+
+	switch len(ids) {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf("; machine %s does not take its configuration; `omnictl get clustermachinestatus %s -o yaml` has the error (lastconfigerror)", ids[0], ids[0])
+	default:
+		return fmt.Sprintf("; machine %s and %d more do not take their configuration; `omnictl get clustermachinestatus %s -o yaml` has the error (lastconfigerror)",
+			ids[0], len(ids)-1, ids[0])
+	}
+}
+
 // KubernetesSeenReady reports whether there is evidence that Kubernetes ever worked in this cluster; if not, the
 // message names what is missing. A new cluster needs this check: its load balancer reports "healthy" before its first
 // check. Omni creates a cluster's KubernetesUpgradeStatus when it has read the nodes from the Kubernetes API. Once
@@ -208,7 +261,7 @@ func KubernetesSeenReady(s Status) (ok bool, message string) {
 
 	message = "Omni has not seen Kubernetes work yet: it has no KubernetesUpgradeStatus of this cluster"
 	if s.Kubernetes.Known {
-		message = "Omni has not seen Kubernetes work yet: the KubernetesUpgradeStatus of this cluster was not in phase Done so far, it is " + s.Kubernetes.Phase
+		message = "Omni has not seen Kubernetes work yet: the KubernetesUpgradeStatus of this cluster was not in phase Done so far, it is " + underWay(s.Kubernetes)
 	}
 
 	return false, message + ". It comes, and is Done, when the Kubernetes API has answered Omni and every node is ready; the load balancer " +

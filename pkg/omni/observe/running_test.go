@@ -40,6 +40,9 @@ func TestRunning(t *testing.T) {
 		"ready while Kubernetes upgrades": {func(s *Status) {
 			s.Kubernetes = Upgrade{Known: true, Phase: "Upgrading", Step: "machine-1: updating kubelet"}
 		}, ReasonKubernetesUpgrading, "Kubernetes: Upgrading machine-1: updating kubelet"},
+		"an upgrade that goes on trying": {func(s *Status) {
+			s.Kubernetes = Upgrade{Known: true, Phase: "Upgrading", Step: "pre-pulling images", Error: "no such image"}
+		}, ReasonKubernetesUpgrading, "Kubernetes: Upgrading pre-pulling images; the last error: no such image"},
 		"ready while Kubernetes goes back": {func(s *Status) { s.Kubernetes.Phase = "Reverting" }, ReasonKubernetesUpgrading, "Kubernetes: Reverting"},
 		"ready before Omni noticed the new version": {
 			func(s *Status) { s.KubernetesVersion = "1.35.1" }, ReasonKubernetesUpgrading, "1.35.0 is to become 1.35.1",
@@ -78,6 +81,15 @@ func TestRunning(t *testing.T) {
 		"a set not ready": {func(s *Status) {
 			s.MachineSets[1].Ready, s.MachineSets[1].Error, s.MachineSets[1].Machines.Healthy = false, "machine x does not answer", 2
 		}, ReasonMachineSetsNotReady, "workers (Running, 2 of 3 healthy): machine x does not answer"},
+		"a set has failed": {func(s *Status) {
+			s.Phase, s.MachineSets[0].Phase, s.MachineSets[0].Error, s.MachineSets[0].Class = "Unknown", "Failed", "it must have a node", "big"
+			s.MachineSets[0].Machines, s.MachineSets[0].Desired = Machines{}, 0
+		}, ReasonMachineSetsNotReady, `has failed: it must have a node; check that machine class "big" has free machines`},
+		"a machine refuses its configuration": {func(s *Status) {
+			s.MachineSets[1].ID, s.MachineSets[1].Phase = "demo-workers", "Reconfiguring"
+			s.MachineList = []Machine{{ID: "m1", MachineSet: "demo-workers", Error: "the text of a Secret"}, {ID: "m2", MachineSet: "demo-other", Error: "x"},
+				{ID: "m3", MachineSet: "demo-workers", Error: "of before", ConfigUpToDate: true}}
+		}, ReasonMachineSetsNotReady, "healthy); machine m1 does not take its configuration; `omnictl get clustermachinestatus m1 -o yaml` has the error"},
 		"a set reconfigures": {func(s *Status) { s.MachineSets[1].Phase = "Reconfiguring" }, ReasonMachineSetsNotReady, "Reconfiguring"},
 		"not ready as such":  {func(s *Status) { s.Ready = false }, ReasonMachineSetsNotReady, "does not say"},
 	} {
