@@ -53,7 +53,7 @@ func TestReadyNamesMachinesThatRefuseTheirConfiguration(t *testing.T) {
 		f.run()
 
 		found := strings.Join(shown(f.get()), "\n")
-		if !strings.Contains(found, "Ready=False NotRunning: ") || !strings.Contains(found, "machine "+f.machines[0]+" does not take its configuration") ||
+		if !strings.Contains(found, "Ready=False NotRunning: ") || !strings.Contains(found, "machine "+f.machines[0]+" refuses its configuration") ||
 			strings.Contains(found, said) {
 			return found
 		}

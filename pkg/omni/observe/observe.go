@@ -73,6 +73,8 @@ type Machine struct {
 	Stage string
 	// Ready is Omni's assessment of the machine's services.
 	Ready bool
+	// Registered is false if Omni does not know the machine: it never connected, or its UUID is mistyped.
+	Registered bool
 	// Connected reports whether the machine is connected to Omni.
 	Connected bool
 	// Locked is true if updates of the machine are locked.

@@ -93,10 +93,10 @@ func TestObserve(t *testing.T) {
 		MachineList: []Machine{
 			{ID: omnitest.Machine1, MachineSet: "demo-control-planes", Stage: "Unknown"},
 			{
-				ID: omnitest.Machine2, MachineSet: "demo-workers", Stage: "ShuttingDown", Ready: true, Connected: true, Locked: true,
+				ID: omnitest.Machine2, MachineSet: "demo-workers", Stage: "ShuttingDown", Ready: true, Registered: true, Connected: true, Locked: true,
 				ConfigUpToDate: true, Error: "x y",
 			},
-			{ID: omnitest.Machine3, MachineSet: "demo-workers", Stage: "Unknown"},
+			{ID: omnitest.Machine3, MachineSet: "demo-workers", Stage: "Unknown", Registered: true},
 		},
 	}
 

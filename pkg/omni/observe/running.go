@@ -34,7 +34,7 @@ func Running(s Status) (ok bool, reason, message string) {
 		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets,
 	} {
 		if reason, message = rule(s); reason != "" {
-			return false, reason, redact.Bounded(message, redact.MaxBytes)
+			return false, reason, redact.Bounded(message+unregisteredMachines(s), redact.MaxBytes)
 		}
 	}
 
@@ -239,15 +239,39 @@ func refusingMachines(machines []Machine, set string) string {
 		}
 	}
 
-	switch len(ids) {
-	case 0:
+	if len(ids) == 0 {
 		return ""
-	case 1:
-		return fmt.Sprintf("; machine %s does not take its configuration; `omnictl get clustermachinestatus %s -o yaml` has the error (lastconfigerror)", ids[0], ids[0])
-	default:
-		return fmt.Sprintf("; machine %s and %d more do not take their configuration; `omnictl get clustermachinestatus %s -o yaml` has the error (lastconfigerror)",
-			ids[0], len(ids)-1, ids[0])
 	}
+
+	return fmt.Sprintf("; machine %s refuses its configuration: `omnictl get clustermachinestatus %s -o yaml` has the error (lastconfigerror)",
+		andMore(ids), ids[0])
+}
+
+// unregisteredMachines names the listed machines that Omni does not know. The counts may hide them: a machine that leaves makes up
+// for one that never came.
+func unregisteredMachines(s Status) string {
+	var ids []string
+
+	for _, machine := range s.MachineList {
+		if !machine.Registered {
+			ids = append(ids, machine.ID)
+		}
+	}
+
+	if len(ids) == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("; not registered in Omni: machine %s", andMore(ids))
+}
+
+// andMore returns the first of some IDs, and how many there are besides.
+func andMore(ids []string) string {
+	if len(ids) == 1 {
+		return ids[0]
+	}
+
+	return fmt.Sprintf("%s (and %d more)", ids[0], len(ids)-1)
 }
 
 // KubernetesSeenReady reports whether there is evidence that Kubernetes ever worked in this cluster; if not, the

@@ -87,9 +87,12 @@ func TestRunning(t *testing.T) {
 		}, ReasonMachineSetsNotReady, `has failed: it must have a node; check that machine class "big" has free machines`},
 		"a machine refuses its configuration": {func(s *Status) {
 			s.MachineSets[1].ID, s.MachineSets[1].Phase = "demo-workers", "Reconfiguring"
-			s.MachineList = []Machine{{ID: "m1", MachineSet: "demo-workers", Error: "the text of a Secret"}, {ID: "m2", MachineSet: "demo-other", Error: "x"},
+			s.MachineList = []Machine{{ID: "m1", MachineSet: "demo-workers", Registered: true, Error: "the text of a Secret"}, {ID: "m2", MachineSet: "demo-other", Error: "x"},
 				{ID: "m3", MachineSet: "demo-workers", Error: "of before", ConfigUpToDate: true}}
-		}, ReasonMachineSetsNotReady, "healthy); machine m1 does not take its configuration; `omnictl get clustermachinestatus m1 -o yaml` has the error"},
+		}, ReasonMachineSetsNotReady, "healthy); machine m1 refuses its configuration: `omnictl get clustermachinestatus m1 -o yaml` has the error"},
+		"a listed machine is unknown, and the counts hide it": {func(s *Status) {
+			s.Phase, s.MachineList = "ScalingUp", []Machine{{ID: "m1", Registered: true}, {ID: "m2"}, {ID: "m3"}}
+		}, ReasonScalingUp, "4 healthy; not registered in Omni: machine m2 (and 1 more)"},
 		"a set reconfigures": {func(s *Status) { s.MachineSets[1].Phase = "Reconfiguring" }, ReasonMachineSetsNotReady, "Reconfiguring"},
 		"not ready as such":  {func(s *Status) { s.Ready = false }, ReasonMachineSetsNotReady, "does not say"},
 	} {
