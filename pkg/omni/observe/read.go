@@ -184,7 +184,9 @@ func (o *observer) readMachines() {
 
 	// By ID: a machine that waits for its set has no cluster label yet.
 	for _, m := range machines {
-		read(o, m.ID, func(found *omnires.MachineStatus) { m.Registered, m.Connected = true, found.TypedSpec().Value.GetConnected() })
+		read(o, m.ID, func(found *omnires.MachineStatus) {
+			m.Registered, m.Connected = true, found.TypedSpec().Value.GetConnected()
+		})
 		o.status.MachineList = append(o.status.MachineList, *m)
 	}
 
