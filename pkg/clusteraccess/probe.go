@@ -138,10 +138,12 @@ func (c *Cluster) endProbe(found Identity, err error) map[string]func() {
 		found, err = Identity{}, ErrSilent
 	}
 
+	waited := c.record(found, err)
+
 	close(c.probeEnded)
 	c.probeEnded = nil
 
-	return c.record(found, err)
+	return waited
 }
 
 func (c *Cluster) identify(ctx context.Context) (Identity, error) {
