@@ -28,9 +28,7 @@ const slotPause = 5 * time.Second
 // UID, any user could take the slots of others. So only objects of one namespace share slots. A user who points several
 // OmniClusters at one server that hangs gets slots for each, which is no more than with several such servers.
 func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outcome) {
-	cluster := types.NamespacedName{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}
-
-	release, ok := c.slots().TryAcquire(cluster, 1, limiter.Waiter{Name: requester.name(), Wake: requester.waker()})
+	release, ok := c.slots().TryAcquire(keyOf(requester), 1, limiter.Waiter{Name: requester.name(), Wake: requester.waker()})
 	if !ok {
 		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
 	}

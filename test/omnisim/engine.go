@@ -55,20 +55,21 @@ type sinceValue struct {
 
 func newEngine(resources state.State, options Options) *engine {
 	return &engine{
-		state:   resources,
-		phase:   options.Phase,
-		manual:  options.Manual,
-		logf:    options.Logf,
-		done:    make(chan struct{}),
-		events:  make(chan []state.Event),
-		calls:   make(chan func(context.Context)),
-		dirty:   map[string]struct{}{},
-		waiting: map[string]struct{}{},
-		since:   map[string]sinceValue{},
-		applied: map[string]string{},
-		turn:    map[string]string{},
-		dead:    map[string]int64{}, refusing: map[string]string{},
-		arrived: map[string]struct{}{},
+		state:    resources,
+		phase:    options.Phase,
+		manual:   options.Manual,
+		logf:     options.Logf,
+		done:     make(chan struct{}),
+		events:   make(chan []state.Event),
+		calls:    make(chan func(context.Context)),
+		dirty:    map[string]struct{}{},
+		waiting:  map[string]struct{}{},
+		since:    map[string]sinceValue{},
+		applied:  map[string]string{},
+		turn:     map[string]string{},
+		dead:     map[string]int64{},
+		refusing: map[string]string{},
+		arrived:  map[string]struct{}{},
 	}
 }
 

@@ -110,10 +110,10 @@ func gaveUp(name string, upgrade Upgrade) string {
 func judgeScaling(s Status) (reason, message string) {
 	for _, set := range s.MachineSets {
 		switch {
-		case set.Phase == "Failed" && !set.TearingDown:
-			return ReasonMachineSetsNotReady, failedSet(set)
 		case set.TearingDown:
 			return ReasonScalingDown, fmt.Sprintf("machine set %q is being destroyed", set.Name)
+		case set.Phase == "Failed":
+			return ReasonMachineSetsNotReady, failedSet(set)
 		case !set.Known:
 			return ReasonStatusPending, fmt.Sprintf("Omni has not worked out the status of machine set %q yet", set.Name)
 		case set.Desired > set.Machines.Requested:
