@@ -10086,14 +10086,14 @@ func schema_pkg_apis_omni_v1alpha1_UpgradeStatus(ref common.ReferenceCallback) c
 					},
 					"step": {
 						SchemaProps: spec.SchemaProps{
-							Description: "step is what the upgrade does now.",
+							Description: "step is what the upgrade does now, and what it waits for.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
 					},
 					"error": {
 						SchemaProps: spec.SchemaProps{
-							Description: "error is why the upgrade failed.",
+							Description: "error is why the upgrade failed, or the last error of one that Omni goes on trying.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

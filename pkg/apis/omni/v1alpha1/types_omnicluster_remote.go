@@ -74,10 +74,10 @@ type UpgradeStatus struct {
 	// phase is Omni's phase of the upgrade.
 	// +optional
 	Phase string `json:"phase,omitempty"`
-	// step is what the upgrade does now.
+	// step is what the upgrade does now, and what it waits for.
 	// +optional
 	Step string `json:"step,omitempty"`
-	// error is why the upgrade failed.
+	// error is why the upgrade failed, or the last error of one that Omni goes on trying.
 	// +optional
 	Error string `json:"error,omitempty"`
 	// version is the version that was reached last.

@@ -25,9 +25,9 @@ package v1alpha1
 type UpgradeStatusApplyConfiguration struct {
 	// phase is Omni's phase of the upgrade.
 	Phase *string `json:"phase,omitempty"`
-	// step is what the upgrade does now.
+	// step is what the upgrade does now, and what it waits for.
 	Step *string `json:"step,omitempty"`
-	// error is why the upgrade failed.
+	// error is why the upgrade failed, or the last error of one that Omni goes on trying.
 	Error *string `json:"error,omitempty"`
 	// version is the version that was reached last.
 	Version *string `json:"version,omitempty"`
