@@ -29,7 +29,7 @@ const (
 type ServingFiles struct{ Certificate, Key string }
 
 // TellServingCertificate makes the server log which certificate it serves, and what is wrong with it or its files,
-// and show its expiry in a metric.
+// and show its lifetime in metrics.
 //
 // If the files cannot be used, the library rightly keeps the certificate that it has, but logs no more than "key
 // failed". It does not notice at all that a certificate has expired. kube-apiserver notices only when it connects the
@@ -37,16 +37,23 @@ type ServingFiles struct{ Certificate, Key string }
 // library reads the files again when they are changed or removed, but not when a symbolic link is pointed to other
 // files while the old ones stay, as certbot does. So the files are also read every half minute.
 func TellServingCertificate(config *genericapiserver.Config, files ServingFiles, register func(metrics.Registerable) error) error {
+	begins := metrics.NewGauge(&metrics.GaugeOpts{
+		Name: "omni_apiserver_serving_certificate_not_before_timestamp_seconds",
+		Help: "From when on the certificate that is served is valid, in seconds since 1970.",
+	})
 	expires := metrics.NewGauge(&metrics.GaugeOpts{
 		Name: "omni_apiserver_serving_certificate_expiration_timestamp_seconds",
 		Help: "When the certificate that is served expires, in seconds since 1970.",
 	})
-	if err := register(expires); err != nil {
-		return fmt.Errorf("register the metric of the serving certificate: %w", err)
+
+	for _, metric := range []metrics.Registerable{begins, expires} {
+		if err := register(metric); err != nil {
+			return fmt.Errorf("register a metric of the serving certificate: %w", err)
+		}
 	}
 
 	content := config.SecureServing.Cert
-	teller := &certificateTeller{files: files, expires: expires.Set, reload: func(context.Context) error { return nil }, served: func() []byte {
+	teller := &certificateTeller{files: files, begins: begins.Set, expires: expires.Set, reload: func(context.Context) error { return nil }, served: func() []byte {
 		certificate, _ := content.CurrentCertKeyContent()
 
 		return certificate
@@ -74,8 +81,8 @@ type certificateTeller struct {
 	// reload loads the certificate from the files; the error says why it cannot.
 	reload func(context.Context) error
 	// served is the certificate in use, as PEM.
-	served  func() []byte
-	expires func(float64)
+	served          func() []byte
+	begins, expires func(float64)
 
 	serial, problem string
 	told            time.Time
@@ -112,6 +119,7 @@ func (c *certificateTeller) reloadAndReport(ctx context.Context) {
 		return
 	}
 
+	c.begins(float64(leaf.NotBefore.Unix()))
 	c.expires(float64(leaf.NotAfter.Unix()))
 
 	if serial := leaf.SerialNumber.String(); serial != c.serial {

@@ -11,6 +11,7 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -147,12 +148,19 @@ func TestTellServingCertificate(t *testing.T) {
 
 			return certificate
 		}
-		expires := 0.0
-		teller := &certificateTeller{files: files, reload: content.RunOnce, served: served, expires: func(at float64) { expires = at }}
+		begins, expires := 0.0, 0.0
+		teller := &certificateTeller{
+			files: files, reload: content.RunOnce, served: served,
+			begins: func(at float64) { begins = at }, expires: func(at float64) { expires = at },
+		}
 
 		go teller.run(klog.NewContext(t.Context(), logger))
 
 		expect(time.Second, `"Serving this certificate" file="`+files.Certificate+`" names="omni-apiserver.apps.svc"`)
+
+		if begins == 0 || begins >= expires {
+			t.Errorf("valid from %f, want a time before %f", begins, expires)
+		}
 
 		if want := float64(begin.Add(2 * time.Hour).Unix()); expires != want {
 			t.Errorf("expires %f, want %f", expires, want)
@@ -212,7 +220,9 @@ func TestTellServingCertificateOfServer(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if len(registered) != 1 || registered[0] != "omni_apiserver_serving_certificate_expiration_timestamp_seconds" {
+	if want := []string{
+		"omni_apiserver_serving_certificate_not_before_timestamp_seconds", "omni_apiserver_serving_certificate_expiration_timestamp_seconds",
+	}; !slices.Equal(registered, want) {
 		t.Errorf("metrics %v", registered)
 	}
 

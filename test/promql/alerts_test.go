@@ -154,8 +154,13 @@ func TestAlerts(t *testing.T) {
 			after: 11 * time.Minute, says: "omni-apiserver-0 runs and is not ready",
 		},
 		"OmniServingCertificateExpires": {
-			bad:   `omni_apiserver_serving_certificate_expiration_timestamp_seconds{job="omni-apiserver"} 604799x200`,
-			good:  `omni_apiserver_serving_certificate_expiration_timestamp_seconds{job="omni-apiserver"} 700000x200`,
+			// Certificates of 90 days; the second one that is in order lives for two days.
+			bad: "omni_apiserver_serving_certificate_not_before_timestamp_seconds{job=\"omni-apiserver\"} -7171201x200\n" +
+				"omni_apiserver_serving_certificate_expiration_timestamp_seconds{job=\"omni-apiserver\"} 604799x200",
+			good: "omni_apiserver_serving_certificate_not_before_timestamp_seconds{job=\"omni-apiserver\"} -7076000x200\n" +
+				"omni_apiserver_serving_certificate_expiration_timestamp_seconds{job=\"omni-apiserver\"} 700000x200\n" +
+				"omni_apiserver_serving_certificate_not_before_timestamp_seconds{job=\"omni-apiserver\",pod=\"other\"} 0x200\n" +
+				"omni_apiserver_serving_certificate_expiration_timestamp_seconds{job=\"omni-apiserver\",pod=\"other\"} 172800x200",
 			after: 0, says: "expires within 7 days", alwaysTooLate: true,
 		},
 		"OmniEtcdAlarm": {
