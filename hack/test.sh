@@ -30,11 +30,11 @@ fast() {
 }
 
 slow() {
-  local kills alone parallel in_process
+  local kills alone parallel concurrent
   kills=$(hack/test-packages.sh kills)
   alone=$(hack/slow-tests.sh alone)
   parallel=$(hack/slow-tests.sh parallel)
-  in_process=$(hack/test-packages.sh in-process)
+  concurrent=$(hack/test-packages.sh concurrent)
   prepare
 
   # All of this waits most of the time, so it runs side by side, each with a management cluster of its own.
@@ -46,12 +46,11 @@ slow() {
   # end a program waits for what its tests left running, by default for a second, in which each of fifty programs does
   # nothing else; a report that has begun is always waited for, and what a test itself does is over by then.
   # shellcheck disable=SC2086 # a list of packages
-  begin race nice -n 19 env GOGC=400 GORACE=atexit_sleep_ms=100 go test -race -timeout 30m "$@" $in_process
-  finish kills alone parallel race
-
-  # The seeds of every fuzz target have run as tests above. Fuzzed for a moment is what reads all foreign text; elsewhere
-  # the fuzzer's instruments are a build of minutes (`make fuzz`).
-  FUZZTIME=5s hack/fuzz.sh ./pkg/foreign/... || failed+=(fuzz)
+  begin race nice -n 19 env GOGC=400 GORACE=atexit_sleep_ms=100 go test -race -timeout 30m "$@" $concurrent
+  # The seeds of every fuzz target are tests of the first stage. Fuzzed for a moment is what reads all foreign text; elsewhere the
+  # fuzzer's instruments are a build of minutes (`make fuzz`). It is counted, because how fast it is depends on what runs beside it.
+  begin fuzz nice -n 19 env FUZZTIME=10000x hack/fuzz.sh ./pkg/foreign/...
+  finish kills alone parallel fuzz race
   report
 }
 
