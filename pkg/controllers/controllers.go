@@ -56,8 +56,9 @@ type Options struct {
 	Rollouts bool
 	// RolloutReadyTime is how long a cluster must be Ready before its turn in a rollout counts as done.
 	RolloutReadyTime time.Duration
-	// ServerClock is by how much the API server's clock is ahead of ours. Nil: they are the same.
-	ServerClock func() time.Duration
+	// ServerClock is by how much the clock of omni-apiserver is ahead of ours, HubClock by how much that of kube-apiserver.
+	// Nil: they are the same.
+	ServerClock, HubClock func() time.Duration
 	// Concurrency is the number of objects that are looked at at once, by kind.
 	Concurrency Concurrency
 }

@@ -30,7 +30,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 
 	access := &clusteraccess.Access{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
 
-	if err := kubeconfigsecret.Add(mgr, options.Namespace); err != nil {
+	if err := kubeconfigsecret.Add(mgr, options.Namespace, options.HubClock); err != nil {
 		return fmt.Errorf("add the controller of kubeconfig Secrets: %w", err)
 	}
 

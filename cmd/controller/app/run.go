@@ -120,6 +120,7 @@ func (o *Options) controllers(hubID string, clock *skew.Clock) (controllers.Opti
 		Rollouts:          o.Rollouts,
 		RolloutReadyTime:  o.RolloutReadyTime,
 		ServerClock:       clock.Ahead,
+		HubClock:          clock.HubAhead,
 		Concurrency:       o.Concurrency,
 	}, nil
 }

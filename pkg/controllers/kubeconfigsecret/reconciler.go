@@ -27,13 +27,13 @@ import (
 type reconciler struct {
 	client client.Client
 	live   client.Reader // of Namespaces, and of a Secret that is changed
-	now    func() time.Time
+	now    func() time.Time // by the clock of kube-apiserver, which wrote when a Secret was deleted
 }
 
 // Add adds the controller to a manager, for the namespace that is served; empty: all. The indexes of package index must be
-// registered.
-func Add(mgr manager.Manager, namespace string) error {
-	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), now: time.Now}
+// registered. ahead is by how much the clock of kube-apiserver is ahead of ours; nil: they are the same.
+func Add(mgr manager.Manager, namespace string, ahead func() time.Duration) error {
+	r := &reconciler{client: mgr.GetClient(), live: mgr.GetAPIReader(), now: serverTime(ahead)}
 	held := loop.Holds(namespace, v1alpha1.KubeconfigInUseFinalizer)
 
 	return builder.ControllerManagedBy(mgr).
@@ -43,6 +43,15 @@ func Add(mgr manager.Manager, namespace string) error {
 		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(secretOf)).
 		WithOptions(controller.Options{RateLimiter: loop.RateLimiter()}).
 		Complete(r)
+}
+
+// serverTime returns the clock of kube-apiserver.
+func serverTime(ahead func() time.Duration) func() time.Time {
+	if ahead == nil {
+		return time.Now
+	}
+
+	return func() time.Time { return time.Now().Add(ahead()) }
 }
 
 // secretOf returns the Secret that an object reads its kubeconfig from.

@@ -214,6 +214,15 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 		return outcome, nil
 	}
 
+	if now := r.options.Now(); !token.believable(now, s.want) {
+		outcome := loop.Wait(clockPause, v1alpha1.ReasonClockSkew,
+			"the clocks of Omni and omni-controller differ: Omni issued a kubeconfig for %s that is valid until %s, and here it is %s. It is not stored; mend the clock that is wrong",
+			s.want.ttl(), token.expires().UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+		r.issuing.failedByClock(client.ObjectKeyFromObject(s.export), s.export.UID, outcome, now)
+
+		return outcome, nil
+	}
+
 	s.fresh = &issued{access: to, claims: token, specHash: s.want.hash()}
 	r.issuing.keep(client.ObjectKeyFromObject(s.export), s.export.UID, s.fresh)
 

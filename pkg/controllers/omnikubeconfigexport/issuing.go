@@ -36,6 +36,7 @@ type issuingOf struct {
 	limiter *rate.Limiter
 	pending *issued
 	failure *loop.Outcome // of the last time that Omni was asked
+	pause   time.Time     // the end of clockPause
 }
 
 func newIssuing() *issuing { return &issuing{exports: map[types.NamespacedName]*issuingOf{}} }
@@ -59,6 +60,11 @@ func (i *issuing) take(name types.NamespacedName, uid types.UID, now time.Time) 
 
 	known := i.of(name, uid)
 
+	// A clock that was set back makes the pause no longer than it was.
+	if wait := known.pause.Sub(now); wait > 0 && wait <= clockPause {
+		return func() {}, wait, known.failure
+	}
+
 	reservation := known.limiter.ReserveN(now, 1)
 	if wait := reservation.DelayFrom(now); wait > 0 {
 		reservation.CancelAt(now)
@@ -75,6 +81,15 @@ func (i *issuing) failed(name types.NamespacedName, uid types.UID, outcome loop.
 	defer i.mu.Unlock()
 
 	i.of(name, uid).failure = &outcome
+}
+
+// failedByClock is failed for a kubeconfig that is not valid by our clock.
+func (i *issuing) failedByClock(name types.NamespacedName, uid types.UID, outcome loop.Outcome, now time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	known := i.of(name, uid)
+	known.failure, known.pause = &outcome, now.Add(clockPause)
 }
 
 // keep stores a kubeconfig until it is written.

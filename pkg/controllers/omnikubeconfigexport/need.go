@@ -22,6 +22,10 @@ const (
 // longer is forged: it would never be renewed, and a year beyond 9999 does not fit into a status.
 const clockTolerance = 24 * time.Hour
 
+// clockPause is how long Omni is not asked again after it issued a kubeconfig that is not valid by our clock: each one lives until
+// its end, because nobody can revoke it.
+const clockPause = 10 * time.Minute
+
 // need decides whether a new kubeconfig is needed.
 func need(owner ownership, is found, want ingredients, next, now time.Time) cause {
 	switch {
@@ -29,7 +33,7 @@ func need(owner ownership, is found, want ingredients, next, now time.Time) caus
 		return causeFirst
 	case is.specHash != want.hash():
 		return causeChanged
-	case !is.intact, !is.claims.fits(want), is.claims.expires().After(now.Add(want.ttl() + clockTolerance)):
+	case !is.intact, !is.claims.fits(want), is.claims.tooLong(now, want):
 		return causeTampered
 	case !now.Before(is.claims.expires()):
 		return causeExpired
@@ -38,6 +42,16 @@ func need(owner ownership, is found, want ingredients, next, now time.Time) caus
 	default:
 		return causeNone
 	}
+}
+
+// tooLong reports whether a token lives for longer than was asked for, whatever the clocks say.
+func (c claims) tooLong(now time.Time, want ingredients) bool {
+	return c.expires().After(now.Add(want.ttl() + clockTolerance))
+}
+
+// believable reports whether a token that was issued just now would be used, and not be replaced at once.
+func (c claims) believable(now time.Time, want ingredients) bool {
+	return now.Before(c.expires()) && !c.tooLong(now, want)
 }
 
 // keeps reports whether the old kubeconfig still works if no new one can be issued.

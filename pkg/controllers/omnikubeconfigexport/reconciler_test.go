@@ -226,6 +226,24 @@ func TestOmniRefuses(t *testing.T) {
 	}
 }
 
+// A kubeconfig that Omni has just issued and that is not valid by our clock would be replaced at once, again and again.
+func TestClocksDiffer(t *testing.T) {
+	for name, off := range map[string]time.Duration{"ours is ahead": 25 * time.Hour, "ours is behind": -25 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.now = f.now.Add(off)
+			f.expect(metav1.ConditionFalse, v1alpha1.ReasonClockSkew, "clocks of Omni and omni-controller")
+
+			if asked := f.asked(); asked != 1 {
+				t.Errorf("Omni was asked %d times", asked)
+			}
+
+			f.now = f.now.Add(-off).Add(clockPause)
+			f.ready()
+		})
+	}
+}
+
 func TestDeletion(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy v1alpha1.DeletionPolicy

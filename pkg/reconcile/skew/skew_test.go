@@ -38,7 +38,7 @@ func TestClock(t *testing.T) {
 			clock := &skew.Clock{}
 			client := &http.Client{Transport: clock.Wrap(http.DefaultTransport)}
 
-			response, err := client.Get(server.URL)
+			response, err := client.Get(server.URL + "/apis/omni.texashpc.com/v1alpha1/omniclusters")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -54,5 +54,31 @@ func TestClock(t *testing.T) {
 				t.Errorf("ahead by %s", clock.Ahead())
 			}
 		})
+	}
+}
+
+// kube-apiserver and omni-apiserver may run on nodes whose clocks differ.
+func TestTwoServers(t *testing.T) {
+	off := map[string]time.Duration{"/proxied/apis/omni.texashpc.com/v1alpha1/omniclusters": time.Hour, "/proxied/api/v1/secrets": -time.Hour}
+
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", time.Now().Add(off[r.URL.Path]).UTC().Format(http.TimeFormat))
+	}))
+	defer server.Close()
+
+	clock := &skew.Clock{}
+	client := &http.Client{Transport: clock.Wrap(http.DefaultTransport)}
+
+	for path := range off {
+		response, err := client.Get(server.URL + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		_ = response.Body.Close()
+	}
+
+	if clock.Ahead() < 59*time.Minute || clock.HubAhead() > -59*time.Minute {
+		t.Errorf("omni-apiserver is ahead by %s, kube-apiserver by %s", clock.Ahead(), clock.HubAhead())
 	}
 }

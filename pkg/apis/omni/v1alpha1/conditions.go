@@ -281,7 +281,7 @@ const (
 	ReasonInForce = "InForce"
 	// ReasonInvalidTimeZone: A time zone is not known.
 	ReasonInvalidTimeZone = "InvalidTimeZone"
-	// ReasonClockSkew: The clock of omni-controller is not that of omni-apiserver.
+	// ReasonClockSkew: The clock of omni-controller is not that of omni-apiserver, or for a kubeconfig not that of Omni.
 	ReasonClockSkew = "ClockSkew"
 	// ReasonTooManyFailed: More clusters failed than spec.maxFailed.
 	ReasonTooManyFailed = "TooManyFailed"
