@@ -74,10 +74,18 @@ const (
 
 // Condition types of OmniSecretSync, OmniHelmRelease.
 const (
-	// ConditionSourceFound: The source Secret was found.
-	ConditionSourceFound = "SourceFound"
 	// ConditionConnected: The workload cluster answers and is the right one.
 	ConditionConnected = "Connected"
+)
+
+// Condition types of OmniSecretSync.
+const (
+	// ConditionSourceFound: The source Secret was found.
+	ConditionSourceFound = "SourceFound"
+)
+
+// Condition types of OmniHelmRelease.
+const (
 	// ConditionChartFetched: The chart is here.
 	ConditionChartFetched = "ChartFetched"
 	// ConditionValuesResolved: All values were read.
