@@ -34,6 +34,9 @@ type Options struct {
 	Logf func(format string, args ...any)
 	// AccountName is the name of the Omni account, part of the names in kubeconfigs. Default: omni.
 	AccountName string
+	// RefuseConcurrentUpgrades refuses a version of Talos or Kubernetes that changes together with the other one, or while
+	// the upgrade of the other one is on its way. Releases of Omni after 1.9.3 do that.
+	RefuseConcurrentUpgrades bool
 }
 
 func (o Options) complete() (Options, error) {

@@ -16,6 +16,8 @@ import (
 type rules struct {
 	state     state.State
 	catalogue *Catalogue
+	// refuseConcurrentUpgrades is that of Options.
+	refuseConcurrentUpgrades bool
 }
 
 // create returns the reasons to refuse a new resource.

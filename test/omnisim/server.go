@@ -118,7 +118,7 @@ func assemble(options Options) (*Server, error) {
 		options:   options,
 		identity:  identity,
 		resources: resources,
-		checked:   newValidatedState(resources, options.Catalogue),
+		checked:   newValidatedState(resources, options),
 		accounts:  newAccounts(),
 		journal:   newJournal(),
 		faults:    newFaults(),

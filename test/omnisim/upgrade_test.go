@@ -48,10 +48,15 @@ func get[T interface {
 }
 
 // manualCluster returns a running cluster of two machines with a stopped clock.
-func manualCluster(t *testing.T) (*omnisim.Server, state.State, []string) {
+func manualCluster(t *testing.T, options ...func(*omnisim.Options)) (*omnisim.Server, state.State, []string) {
 	t.Helper()
 
-	sim := start(t, omnisim.Options{Manual: true})
+	manual := omnisim.Options{Manual: true}
+	for _, option := range options {
+		option(&manual)
+	}
+
+	sim := start(t, manual)
 
 	machines, err := sim.AddMachines(2)
 	if err != nil {

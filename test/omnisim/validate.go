@@ -58,8 +58,10 @@ var (
 	_ state.TeardownAndDestroyer = (*validatedState)(nil)
 )
 
-func newValidatedState(resources state.State, catalogue *Catalogue) *validatedState {
-	return &validatedState{CoreState: resources, rules: rules{state: resources, catalogue: catalogue}}
+func newValidatedState(resources state.State, options Options) *validatedState {
+	return &validatedState{CoreState: resources, rules: rules{
+		state: resources, catalogue: options.Catalogue, refuseConcurrentUpgrades: options.RefuseConcurrentUpgrades,
+	}}
 }
 
 // Create creates a resource if the rules allow it.

@@ -72,6 +72,10 @@ func (r rules) updateCluster(ctx context.Context, old, updated *omni.Cluster) []
 		reasons = appendReason(reasons, r.validateTalosDowngrade(ctx, updated))
 	}
 
+	if r.refuseConcurrentUpgrades {
+		reasons = appendReason(reasons, r.validateOneUpgrade(ctx, old, updated))
+	}
+
 	return reasons
 }
 
