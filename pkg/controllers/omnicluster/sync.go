@@ -173,15 +173,15 @@ func (r *reconciler) isPlannedCluster(ctx context.Context, s *scope, claim conse
 
 // whatIsLeft returns the outcome for the changes that are left after the apply. It continues if none is.
 func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.Decision) loop.Outcome {
-	outcome, leaving, unconsented := decision.Outcome(), decision.Leaving(), decision.Unconsented()
+	outcome, leaving, waiting, unconsented := decision.Outcome(), decision.Leaving(), decision.WaitingForOmni(), decision.Unconsented()
 
 	switch {
 	case outcome.Reason() != "":
 		return outcome
 	case len(leaving) > 0:
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, leaving))
-	case len(s.plan.WaitingForOmni) > 0:
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeWaiting(ctx, s, s.plan.WaitingForOmni))
+	case len(waiting) > 0:
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeWaiting(ctx, s, waiting))
 	case len(unconsented) > 0:
 		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", consent.ChangeNames(unconsented))
 	case len(decision.WaitingForTurn()) > 0:

@@ -40,6 +40,9 @@ type Result struct {
 	Pending []Change
 	// Held are the changes that had no consent, or whose turn has not come.
 	Held []Change
+	// Waiting are the versions that were not written because Omni has to finish the upgrade that this call begins. Their
+	// Reason says so.
+	Waiting []Change
 	// Refused are the changes whose content Omni rejects: in this call, or, for those that ApplyOptions.Known returns, in
 	// an earlier one.
 	Refused []*ChangeError
@@ -130,6 +133,8 @@ func (a *applier) passOver(s step, held bool) bool {
 		a.refused.leftOut(s)
 
 		a.result.Skipped = append(a.result.Skipped, s.changes()...)
+	case s.waits:
+		a.result.Waiting = append(a.result.Waiting, s.change)
 	case s.change.Action == ActionDestroy && a.blockedPhase >= 0 && s.phase > a.blockedPhase:
 		a.result.Skipped = append(a.result.Skipped, s.change)
 	default:

@@ -15,18 +15,19 @@ import (
 )
 
 // TestVersionsWaitForTheirTurn checks that a version that waits for its turn keeps Omni's value, and that one write
-// makes all changes that do not wait.
+// makes all changes that do not wait. Of two versions whose turn it is, one waits for the other.
 func TestVersionsWaitForTheirTurn(t *testing.T) {
 	document := strings.NewReplacer("v1.35.0", "v1.36.1", "v1.13.2", "v1.13.3", "name: demo\n", "name: demo\nlabels: {team: a}\n").Replace(runningTemplate)
 
 	for name, test := range map[string]struct {
 		admitted          []Kind
 		kubernetes, talos string
-		held              []string
+		held, waiting     []string
 	}{
-		"both wait": {nil, "1.35.0", "1.13.2", []string{"TalosVersion", "KubernetesVersion"}},
-		"Talos may": {[]Kind{KindTalosVersion}, "1.35.0", "1.13.3", []string{"KubernetesVersion"}},
-		"both may":  {[]Kind{KindTalosVersion, KindKubernetesVersion}, "1.36.1", "1.13.3", nil},
+		"both wait":      {nil, "1.35.0", "1.13.2", []string{"TalosVersion", "KubernetesVersion"}, nil},
+		"Talos may":      {[]Kind{KindTalosVersion}, "1.35.0", "1.13.3", []string{"KubernetesVersion"}, nil},
+		"Kubernetes may": {[]Kind{KindKubernetesVersion}, "1.36.1", "1.13.2", []string{"TalosVersion"}, nil},
+		"both may":       {[]Kind{KindTalosVersion, KindKubernetesVersion}, "1.35.0", "1.13.3", nil, []string{"KubernetesVersion"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := omnitest.NewFakeOmni()
@@ -47,13 +48,9 @@ func TestVersionsWaitForTheirTurn(t *testing.T) {
 				t.Error(diff)
 			}
 
-			var held []string
-			for _, change := range result.Held {
-				held = append(held, change.Part)
-			}
-
-			if diff := cmp.Diff(test.held, held); diff != "" || len(result.Applied)+len(held) != 3 {
-				t.Errorf("held %v, applied %v", held, result.Applied)
+			held, waiting := parts(result.Held), parts(result.Waiting)
+			if cmp.Diff(test.held, held)+cmp.Diff(test.waiting, waiting) != "" || len(result.Applied)+len(held)+len(waiting) != 3 {
+				t.Errorf("held %v, waiting %v, applied %v", held, waiting, result.Applied)
 			}
 
 			cluster, err := omni.ReadCluster(t.Context(), st, "demo")
@@ -68,8 +65,8 @@ func TestVersionsWaitForTheirTurn(t *testing.T) {
 				t.Errorf("Kubernetes %s, Talos %s, team %q", spec.GetKubernetesVersion(), spec.GetTalosVersion(), team)
 			}
 
-			// The next plan has what was held.
-			if left := mustPlan(t, st, document, Options{Rollout: true}); len(left.Changes) != len(test.held) {
+			// The next plan has what was held, or waits.
+			if left := mustPlan(t, st, document, Options{Rollout: true}); len(left.Changes) != len(test.held)+len(test.waiting) {
 				t.Errorf("left: %v", lines(left))
 			}
 
@@ -81,7 +78,15 @@ func TestVersionsWaitForTheirTurn(t *testing.T) {
 	}
 }
 
-// TestRefusedVersions checks that a refused update of the Cluster refuses all changes of that write.
+func parts(changes []Change) (found []string) {
+	for _, change := range changes {
+		found = append(found, change.Part)
+	}
+
+	return found
+}
+
+// TestRefusedVersions checks that a refused update of the Cluster keeps its other changes from being tried.
 func TestRefusedVersions(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, runningTemplate)

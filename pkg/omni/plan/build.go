@@ -21,6 +21,7 @@ type planBuilder struct {
 	nodes     map[string][]string // machines of each existing set
 	live      []SetState          // existing sets with the machines that users put there
 	wanted    []SetState          // sets of the template
+	upgrades  upgrades            // that Omni has not finished, if a version changes
 	described map[string]bool     // machines with a Machine document
 	leased    map[omni.ResourceKey]bool
 	keeping   []resource.Resource // full manifest groups that the template wants
@@ -104,16 +105,22 @@ func sortWithinTypes[T any](items []T, metadata func(T) resource.Metadata) {
 	})
 }
 
-// addStep adds a step to the plan, with its kind and digest for a rollout.
+// addStep adds a step to the plan.
 func (b planBuilder) addStep(plan *Plan, s step) {
+	s = b.completed(s)
+	plan.steps = append(plan.steps, s)
+	plan.Changes = append(plan.Changes, s.change)
+}
+
+// completed returns a step with its kind and digest for a rollout.
+func (b planBuilder) completed(s step) step {
 	s.change.Kind = b.kindOf(s)
 
 	if b.options.Rollout && s.change.Kind != KindFree {
 		s.change.Digest = digestOf(s)
 	}
 
-	plan.steps = append(plan.steps, s)
-	plan.Changes = append(plan.Changes, s.change)
+	return s
 }
 
 func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
@@ -162,7 +169,7 @@ func (b planBuilder) addUpdate(ctx context.Context, plan *Plan, old, updated res
 	}
 
 	was, wasCluster := old.(*omnires.Cluster)
-	if wanted, isCluster := updated.(*omnires.Cluster); isCluster && wasCluster && b.options.Rollout {
+	if wanted, isCluster := updated.(*omnires.Cluster); isCluster && wasCluster {
 		b.addClusterUpdate(plan, s, was, wanted)
 
 		return false

@@ -57,8 +57,9 @@ type Change struct {
 	Members string
 	// Kind is what the change is about, for a rollout.
 	Kind Kind
-	// Part is the part of the Cluster that an update is about, in a plan with Options.Rollout: the Kind of its version.
-	// Empty for a change of the whole resource, and for everything but the versions of a Cluster. It is a part of Key.
+	// Part is the part of the Cluster that an update is about, the Kind of its version, if the update is split: see
+	// Options.Rollout; else if a version has to wait for the other one. Empty for a change of the whole resource, and for
+	// everything but the versions of a Cluster. It is a part of Key.
 	Part string
 	// From and To are the versions that such an update goes from and to.
 	From, To string

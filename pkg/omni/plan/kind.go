@@ -42,8 +42,7 @@ func (b planBuilder) kindOf(s step) Kind {
 	}
 }
 
-// versionKind returns the kind of an update of a Cluster. One that changes both versions counts as a change of
-// Kubernetes; Options.Rollout splits it.
+// versionKind returns the kind of an update of a Cluster, which changes one version at most.
 func versionKind(s step) Kind {
 	old, hadOld := s.old.(*omnires.Cluster)
 	updated, hasNew := s.new.(*omnires.Cluster)

@@ -20,8 +20,8 @@ type Options struct {
 	// ClusterFirst makes the update of the Cluster the first write, because it adds the owner's mark, or this hub's part
 	// of it.
 	ClusterFirst bool
-	// Rollout prepares the plan for a rollout, in which changes wait for their turn: the update of the Cluster is split
-	// into its versions and the rest, and Change.Digest is set.
+	// Rollout prepares the plan for a rollout, in which changes wait for their turn: the update of the Cluster is always
+	// split into its versions and the rest, and Change.Digest is set.
 	Rollout bool
 }
 
@@ -33,8 +33,8 @@ type Plan struct {
 	// Changes are the writes, in the order in which Apply makes them.
 	Changes []Change
 	// WaitingForOmni are changes that cannot be made yet: the resource is being torn down, Omni has not released a machine of a
-	// class yet, or machines have to leave with a patch before it goes elsewhere. Reason says which. A plan that has only these
-	// is not finished.
+	// class yet, machines have to leave with a patch before it goes elsewhere, or a version comes while Omni upgrades the other
+	// one. Reason says which. A plan that has only these is not finished.
 	WaitingForOmni []Change
 	// Hash is the sha256 (hexadecimal) over the sorted keys of the destructive
 	// changes that have not begun; empty if there are none.
@@ -70,6 +70,8 @@ type step struct {
 	moved   []manifestObject
 	// joined are the other changes that the same write makes.
 	joined []Change
+	// waits is true for a version that is not written because this Apply writes the other one.
+	waits bool
 }
 
 // Count returns how many changes of the action there are.
@@ -124,7 +126,8 @@ func (p *Plan) Addition() (Change, bool) {
 //     lock and import marks;
 //   - never changes a resource that is being torn down (Plan.WaitingForOmni), nor a cluster that is (ErrClusterTearingDown);
 //   - never takes a patch that changes its place from machines that are to leave, nor lets machines come before it is in
-//     their place (Plan.WaitingForOmni, or ErrCollision if both would have to have it at once).
+//     their place (Plan.WaitingForOmni, or ErrCollision if both would have to have it at once);
+//   - does not change a version while Omni upgrades the other one (Plan.WaitingForOmni).
 //
 // A template that needed no change is not compared again while the state has what the comparison read (Checked).
 //
@@ -173,12 +176,7 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 		return nil, fmt.Errorf("compare the template with Omni: %w", err)
 	}
 
-	nodes, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
-	if err != nil {
-		return nil, err
-	}
-
-	sets, err := omni.ListOf(ctx, st, omnires.MachineSetType, cluster)
+	sets, nodes, err := listSets(ctx, st, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -191,6 +189,10 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	builder := planBuilder{
 		cluster: cluster, options: options, nodes: nodesBySet(nodes), live: liveSets(sets, nodes), wanted: wantedSets(expected),
 		described: wanted.described, leased: leased, keeping: fullGroups(expected),
+	}
+
+	if builder.upgrades, err = readUpgrades(ctx, st, result.Update); err != nil {
+		return nil, err
 	}
 
 	plan := builder.build(ctx, result, seen)
@@ -207,4 +209,15 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
 
 	return plan, nil
+}
+
+// listSets lists the machine sets of a cluster, and the machines in them.
+func listSets(ctx context.Context, st state.State, cluster string) (sets, nodes []resource.Resource, err error) {
+	if nodes, err = omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster); err != nil {
+		return nil, nil, err
+	}
+
+	sets, err = omni.ListOf(ctx, st, omnires.MachineSetType, cluster)
+
+	return sets, nodes, err
 }

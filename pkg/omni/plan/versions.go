@@ -1,14 +1,26 @@
 package plan
 
 import (
+	"slices"
+
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
-// addClusterUpdate plans the update of a Cluster as up to three steps: the versions of Talos and Kubernetes, and the
-// rest, so that each can wait for its own turn. Apply makes those that may be made as one write.
+// addClusterUpdate plans the update of a Cluster. It is one step, unless a version has to wait: for its own turn in a
+// rollout, or for Omni, which upgrades either Talos or Kubernetes. Then it is up to three: the two versions, and the rest.
+// Apply makes those that may be made together as one write.
 func (b planBuilder) addClusterUpdate(plan *Plan, whole step, old, updated *omnires.Cluster) {
-	was, wanted := old.TypedSpec().Value, updated.TypedSpec().Value
+	versions := versionChanges(old, updated)
+	keeps := slices.ContainsFunc(versions, func(version Change) bool { return b.upgrades.keep(Kind(version.Part)) })
+
+	if !b.options.Rollout && !keeps && len(versions) < 2 {
+		b.addStep(plan, whole)
+
+		return
+	}
+
+	was := old.TypedSpec().Value
 
 	rest := updated.DeepCopy().(*omnires.Cluster) //nolint:forcetypeassert // a copy of itself
 	rest.TypedSpec().Value.TalosVersion, rest.TypedSpec().Value.KubernetesVersion = was.GetTalosVersion(), was.GetKubernetesVersion()
@@ -19,36 +31,42 @@ func (b planBuilder) addClusterUpdate(plan *Plan, whole step, old, updated *omni
 		b.addStep(plan, part)
 	}
 
-	for _, version := range []struct {
-		kind     Kind
-		from, to string
-	}{
-		{KindTalosVersion, was.GetTalosVersion(), wanted.GetTalosVersion()},
-		{KindKubernetesVersion, was.GetKubernetesVersion(), wanted.GetKubernetesVersion()},
-	} {
-		if version.from == version.to {
-			continue
-		}
-
+	for _, version := range versions {
 		part := whole
-		part.change.Part, part.change.From, part.change.To = string(version.kind), version.from, version.to
+		part.change.Part, part.change.From, part.change.To = version.Part, version.From, version.To
 		one := old.DeepCopy().(*omnires.Cluster) //nolint:forcetypeassert // a copy of itself
-		setVersion(one, version.kind, version.to)
+		setVersion(one, version)
 		part.new = one
-		b.addStep(plan, part)
+
+		if b.upgrades.keep(Kind(version.Part)) {
+			part.change.Reason = waitReason(version)
+			plan.WaitingForOmni = append(plan.WaitingForOmni, b.completed(part).change)
+		} else {
+			b.addStep(plan, part)
+		}
 	}
 }
 
-func setVersion(cluster *omnires.Cluster, kind Kind, version string) {
-	if kind == KindTalosVersion {
-		cluster.TypedSpec().Value.TalosVersion = version
+// versionChanges returns the versions that an update of a Cluster changes, as parts of a Change.
+func versionChanges(old, updated *omnires.Cluster) []Change {
+	was, wanted := old.TypedSpec().Value, updated.TypedSpec().Value
+
+	return slices.DeleteFunc([]Change{
+		{Part: string(KindTalosVersion), From: was.GetTalosVersion(), To: wanted.GetTalosVersion()},
+		{Part: string(KindKubernetesVersion), From: was.GetKubernetesVersion(), To: wanted.GetKubernetesVersion()},
+	}, func(version Change) bool { return version.From == version.To })
+}
+
+func setVersion(cluster *omnires.Cluster, version Change) {
+	if Kind(version.Part) == KindTalosVersion {
+		cluster.TypedSpec().Value.TalosVersion = version.To
 	} else {
-		cluster.TypedSpec().Value.KubernetesVersion = version
+		cluster.TypedSpec().Value.KubernetesVersion = version.To
 	}
 }
 
 // joinCluster merges the parts of the Cluster's update that are not held into one step. For the held parts, the step
-// keeps Omni's values.
+// keeps Omni's values. One of two versions waits for the other one.
 func joinCluster(steps []step, held []bool) ([]step, []bool) {
 	var (
 		joined []step
@@ -56,8 +74,14 @@ func joinCluster(steps []step, held []bool) ([]step, []bool) {
 		first  = -1 // the step that the others join
 	)
 
+	later := laterVersion(steps, held)
+
 	for i, s := range steps {
-		if !s.isClusterPart() || held[i] {
+		if i == later {
+			s.waits, s.change.Reason = true, waitReason(s.change)
+		}
+
+		if !s.isClusterPart() || held[i] || s.waits {
 			joined, waits = append(joined, s), append(waits, held[i])
 
 			continue
@@ -72,12 +96,30 @@ func joinCluster(steps []step, held []bool) ([]step, []bool) {
 
 		// The rest comes first, so only versions join. A plan is immutable: the step gets a copy.
 		one := joined[first].new.DeepCopy().(*omnires.Cluster) //nolint:forcetypeassert // isClusterPart
-		setVersion(one, Kind(s.change.Part), s.change.To)
+		setVersion(one, s.change)
 		joined[first].new = one
 		joined[first].joined = append(joined[first].joined, s.change)
 	}
 
 	return joined, waits
+}
+
+// laterVersion returns the index of the version that waits for the other one; -1 unless there are two that are not held.
+func laterVersion(steps []step, held []bool) int {
+	index := func(kind Kind) int {
+		return slices.IndexFunc(steps, func(s step) bool { return s.isClusterPart() && Kind(s.change.Part) == kind })
+	}
+
+	talos, kubernetes := index(KindTalosVersion), index(KindKubernetesVersion)
+
+	switch {
+	case talos < 0, kubernetes < 0, held[talos], held[kubernetes]:
+		return -1
+	case laterOf(steps[talos].change, steps[kubernetes].change) == KindTalosVersion:
+		return talos
+	default:
+		return kubernetes
+	}
 }
 
 func (s step) isClusterPart() bool {

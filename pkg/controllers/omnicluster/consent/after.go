@@ -29,6 +29,10 @@ func (d Decision) After(result plan.Result, err error) Decision {
 		}
 	}
 
+	for _, change := range result.Waiting { // with what it waits for
+		mark(change, func(item *Item) { item.Change, item.State, item.Hold = change, Held, HoldOmni })
+	}
+
 	// The last statement counts: a change is done only if nothing else was reported about it.
 	for _, group := range []struct {
 		changes []plan.Change
@@ -113,6 +117,11 @@ func (d Decision) Done() []plan.Change {
 // Untried returns the changes that were not tried because of another change.
 func (d Decision) Untried() []plan.Change {
 	return d.where(func(item Item) bool { return item.Hold == HoldUntried })
+}
+
+// WaitingForOmni returns the changes that cannot be made before Omni is done with something else.
+func (d Decision) WaitingForOmni() []plan.Change {
+	return d.where(func(item Item) bool { return item.State == Held && item.Hold == HoldOmni })
 }
 
 // Leaving returns the destructions that Omni has begun, and the changes that follow them.

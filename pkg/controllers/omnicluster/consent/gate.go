@@ -50,7 +50,7 @@ type Wait struct {
 
 // admission is what a run found about the cluster's turn.
 type admission struct {
-	gated    []Item          // the changes that could be made now, and need a turn
+	gated    []Item          // the changes that need a turn, and that nothing else but an upgrade keeps from being made now
 	admitted map[string]bool // digests of those that may be made
 	next     *v1alpha1.OmniClusterRollout
 	message  string // of the condition Held
@@ -165,13 +165,13 @@ func (d Decision) ofTurn(items []Item) []Item {
 }
 
 // withGate returns the items, with those held whose turn has not come. It leaves items alone that could not be made
-// anyway.
+// anyway. A version that waits for the upgrade of the other one counts: a turn that has both is not over in between.
 func (d Decision) withGate() Decision {
 	a := &admission{admitted: map[string]bool{}}
 	blocked := d.facts.Plan.WouldHold(d.MayDestroy, func(change plan.Change) bool { return !d.leavesAlone(change) })
 
 	for _, item := range d.Items {
-		if item.State == Planned && d.isGated(item.Change) && !containsChange(blocked, item.Change) {
+		if (item.State == Planned || item.waitsForUpgrade()) && d.isGated(item.Change) && !containsChange(blocked, item.Change) {
 			a.gated = append(a.gated, item)
 		}
 	}

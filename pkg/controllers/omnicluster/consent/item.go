@@ -71,6 +71,9 @@ func (i Item) hasBegun() bool {
 	return i.Change.TearingDown || i.Took && i.Change.Action == plan.ActionDestroy
 }
 
+// waitsForUpgrade reports whether the change is a version that Omni takes when it has finished the upgrade of the other one.
+func (i Item) waitsForUpgrade() bool { return i.Hold == HoldOmni && i.Change.Part != "" }
+
 // The order in which the status lists the changes that are left.
 const (
 	orderHeld = iota
