@@ -168,10 +168,11 @@ func classifyCode(err error) Class {
 	return ClassTransient
 }
 
-// classifyInvalid separates refused content from a real phase conflict (the resource is being torn down): the server
-// sends both with the same code.
+// classifyInvalid separates refused content from a real phase conflict (the resource is being torn down), and from an
+// upgrade that began since the plan was made: the server sends all with the same code. The next plan waits for the
+// upgrade. Releases after v1.9.3 have that text.
 func classifyInvalid(text string) Class {
-	if strings.Contains(text, "is not in phase") {
+	if containsAny(text, "is not in phase", "while a Talos upgrade is in progress", "while a Kubernetes upgrade is in progress") {
 		return ClassConflict
 	}
 

@@ -56,6 +56,16 @@ func TestClassify(t *testing.T) {
 			opaquePhase{opaque{status.Error(codes.InvalidArgument, "resource Clusters.omni.sidero.dev(default/demo@3) is not in phase running")}},
 			omni.ClassConflict,
 		},
+		"a version while Omni upgrades the other one": {
+			opaquePhase{opaque{status.Error(codes.InvalidArgument,
+				"failed to validate: 1 error occurred:\n\t* the Kubernetes version cannot be updated while a Talos upgrade is in progress\n\n")}},
+			omni.ClassConflict,
+		},
+		"two versions at once": {
+			opaquePhase{opaque{status.Error(codes.InvalidArgument,
+				"failed to validate: 1 error occurred:\n\t* the Talos and Kubernetes versions cannot be updated at the same time\n\n")}},
+			omni.ClassRefused,
+		},
 		"denied looks like an owner conflict": {
 			opaqueOwner{opaque{status.Error(codes.PermissionDenied, "only Operator is allowed")}}, omni.ClassDenied,
 		},

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -215,4 +216,19 @@ func notPhase[P interface {
 	}
 
 	return ""
+}
+
+// TestUpgradeThatBeganMeanwhile has Omni refuse a version because of an upgrade that the local copy does not show yet. The
+// turn goes on, and has not failed.
+func TestUpgradeThatBeganMeanwhile(t *testing.T) {
+	f := governed(t)
+	f.omni.Inject(omnisim.Fault{
+		Method: "Update", Type: omni.ClusterType, Times: 2, Code: codes.InvalidArgument,
+		Message: "failed to validate: 1 error occurred:\n\t* the Kubernetes version cannot be updated while a Talos upgrade is in progress\n\n",
+	})
+	f.upgrade("v1.36.1")
+
+	if turn := f.untilTurnEnds(nil); turn.Last.Result != v1alpha1.RolloutDone || turn.Failure != nil || f.asked() != "1.36.1" {
+		t.Errorf("%+v, Omni was told to run %s", turn, f.asked())
+	}
 }
