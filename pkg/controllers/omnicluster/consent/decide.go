@@ -116,7 +116,7 @@ func (d Decision) withStates() Decision {
 	d.Items = slices.Clone(d.Items)
 
 	for i := range d.Items {
-		if item := &d.Items[i]; item.Hold != HoldOmni {
+		if item := &d.Items[i]; item.Hold != HoldOmni || item.waitsForUpgrade() && d.stop != HoldNone {
 			item.State, item.Hold = d.stateOf(*item)
 		}
 	}

@@ -2,6 +2,7 @@ package consent
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -21,7 +22,7 @@ func (d Decision) Outcome() loop.Outcome {
 			"the cluster is locked in Omni (annotation omni.sidero.dev/cluster-locked) and only observed; unlock it there")
 	case d.stop == HoldSuspended && !planned.Empty():
 		return loop.Wait(0, v1alpha1.ReasonSuspended, "%s; spec.suspend is set, nothing is applied", d.summaryWithNames())
-	case d.stop == HoldObserved && len(planned.Changes) > 0:
+	case slices.ContainsFunc(d.Items, func(item Item) bool { return item.Hold == HoldObserved }):
 		return loop.Stall(v1alpha1.ReasonObserving, "%s; the change policy is Observe, nothing is applied", d.summaryWithNames())
 	}
 

@@ -133,3 +133,21 @@ func TestSuspendedBetweenVersions(t *testing.T) {
 	tt.run()
 	tt.expect(v1alpha1.RolloutAdmitted, "1.36.1", "")
 }
+
+// TestObservedVersionThatWaits has somebody else upgrade Talos in a cluster that is only observed, or suspended: the
+// version of its documents is not made afterwards either, and the message does not promise it.
+func TestObservedVersionThatWaits(t *testing.T) {
+	for reason, change := range map[string]func(*turns){
+		v1alpha1.ReasonObserving: func(tt *turns) { tt.cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve },
+		v1alpha1.ReasonSuspended: func(tt *turns) { tt.cluster.Spec.Suspend = true },
+	} {
+		tt := newTurns(t)
+		tt.upgraded(specs.TalosUpgradeStatusSpec_Upgrading, "1.13.2")
+		tt.ask("v1.35.0", "v1.36.1")
+		change(tt)
+
+		if d := tt.decide(); d.Outcome().Reason() != reason || len(d.WaitingForOmni()) > 0 || d.HasChangesToTry() {
+			t.Errorf("want %s, got %s, waiting for Omni: %v", reason, d.Outcome().Reason(), d.WaitingForOmni())
+		}
+	}
+}
