@@ -40,7 +40,8 @@ slow() {
   # All of this waits most of the time, so it runs side by side, each with a management cluster of its own.
   # shellcheck disable=SC2086 # a list of packages
   begin kills go test -timeout 30m "$@" $kills
-  begin alone go test -timeout 30m -run "$alone" "$@" ./test/e2e
+  begin hazards go test -timeout 30m -run '^TestHazardAlone$' "$@" ./test/e2e # as long as all other that run alone
+  begin alone go test -timeout 30m -run "$alone" -skip '^TestHazardAlone$' "$@" ./test/e2e
   begin parallel go test -timeout 30m -run "$parallel" "$@" ./test/e2e
   # What needs the cores has what the others leave. The detector makes collecting garbage dear, so there is less of it. At its
   # end a program waits for what its tests left running, by default for a second, in which each of fifty programs does
@@ -50,7 +51,7 @@ slow() {
   # The seeds of every fuzz target are tests of the first stage. Fuzzed for a moment is what reads all foreign text; elsewhere the
   # fuzzer's instruments are a build of minutes (`make fuzz`). It is counted, because how fast it is depends on what runs beside it.
   begin fuzz nice -n 19 env FUZZTIME=10000x hack/fuzz.sh ./pkg/foreign/...
-  finish kills alone parallel fuzz race
+  finish kills hazards alone parallel fuzz race
   report
 }
 
