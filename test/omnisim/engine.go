@@ -43,6 +43,7 @@ type engine struct {
 	turn     map[string]string     // by cluster: the machine that is being upgraded
 	dead     map[string]int64      // machines that stopped answering, and at which step
 	refusing map[string]string     // machines that refuse any new configuration, and with which error
+	problems map[string]*problems  // by cluster: what keeps manifests from being applied
 	arrived  map[string]struct{}   // machines whose link changed
 	machines bool                  // whether to reconcile machines
 }
@@ -69,6 +70,7 @@ func newEngine(resources state.State, options Options) *engine {
 		turn:     map[string]string{},
 		dead:     map[string]int64{},
 		refusing: map[string]string{},
+		problems: map[string]*problems{},
 		arrived:  map[string]struct{}{},
 	}
 }

@@ -139,7 +139,7 @@ func (e *engine) reconcileCluster(ctx context.Context, name string) error {
 		return nil
 	}
 
-	return e.reconcileUpgrades(ctx, view)
+	return errors.Join(e.reconcileUpgrades(ctx, view), e.reconcileManifests(ctx, view))
 }
 
 // introduce creates what a new cluster keeps for life. The UUID takes a step, so requests for kubeconfigs are refused

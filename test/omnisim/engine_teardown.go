@@ -79,6 +79,7 @@ func (e *engine) dismantle(ctx context.Context, view *clusterView) error {
 
 	for _, ptr := range []resource.Pointer{
 		omni.NewLoadBalancerStatus(name).Metadata(),
+		omni.NewClusterKubernetesManifestsStatus(name).Metadata(),
 		omni.NewKubernetesUpgradeStatus(name).Metadata(),
 		omni.NewTalosUpgradeStatus(name).Metadata(),
 		omni.NewClusterBootstrapStatus(name).Metadata(),
@@ -91,7 +92,7 @@ func (e *engine) dismantle(ctx context.Context, view *clusterView) error {
 		}
 	}
 
-	e.forget("introduced/"+name, "dismantled/"+name, "kubernetes/"+name)
+	e.forget("introduced/"+name, "dismantled/"+name, "kubernetes/"+name, "manifests/"+name)
 
 	return e.release(ctx, view.cluster, clusterFinalizers()...)
 }

@@ -23,6 +23,7 @@ const (
 	loadBalancerController     = "LoadBalancerController"
 	kubernetesUpgradeOwner     = "KubernetesUpgradeStatusController"
 	talosUpgradeOwner          = "TalosUpgradeStatusController"
+	manifestsController        = "ClusterKubernetesManifestsStatusController"
 	machineSetController       = "MachineSetController"
 	machineSetStatusController = "MachineSetStatusController"
 	machineSetNodeController   = "MachineSetNodeController"
