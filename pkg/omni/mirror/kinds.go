@@ -41,5 +41,6 @@ func mirroredKinds() []mirroredKind {
 		{omnires.TalosUpgradeStatusType, fromID},
 		{omnires.MachineStatusType, fromMachine},
 		{omnires.ClusterUUIDType, fromID},
+		{omnires.ClusterKubernetesManifestsStatusType, fromID},
 	}
 }

@@ -10,20 +10,21 @@ import (
 
 func TestKindOf(t *testing.T) {
 	for resourceType, want := range map[string]string{
-		omnires.ClusterType:                 "Cluster",
-		omnires.MachineSetType:              "MachineSet",
-		omnires.MachineSetNodeType:          "MachineSetNode",
-		omnires.ConfigPatchType:             "ConfigPatch",
-		omnires.ExtensionsConfigurationType: "ExtensionsConfiguration",
-		omnires.KubernetesManifestGroupType: "KubernetesManifestGroup",
-		omnires.KubernetesHealthCheckType:   "KubernetesHealthCheck",
-		omnires.KernelArgsType:              "KernelArgs",
-		omnires.ClusterStatusType:           "ClusterStatus",
-		omnires.ClusterMachineStatusType:    "ClusterMachineStatus",
-		omnires.LoadBalancerStatusType:      "LoadBalancerStatus",
-		omnires.ClusterUUIDType:             "ClusterUUID",
-		"Links.omni.sidero.dev":             "Link",
-		"Something":                         "Something",
+		omnires.ClusterType:                          "Cluster",
+		omnires.MachineSetType:                       "MachineSet",
+		omnires.MachineSetNodeType:                   "MachineSetNode",
+		omnires.ConfigPatchType:                      "ConfigPatch",
+		omnires.ExtensionsConfigurationType:          "ExtensionsConfiguration",
+		omnires.KubernetesManifestGroupType:          "KubernetesManifestGroup",
+		omnires.KubernetesHealthCheckType:            "KubernetesHealthCheck",
+		omnires.KernelArgsType:                       "KernelArgs",
+		omnires.ClusterStatusType:                    "ClusterStatus",
+		omnires.ClusterMachineStatusType:             "ClusterMachineStatus",
+		omnires.LoadBalancerStatusType:               "LoadBalancerStatus",
+		omnires.ClusterUUIDType:                      "ClusterUUID",
+		omnires.ClusterKubernetesManifestsStatusType: "ClusterKubernetesManifestsStatus",
+		"Links.omni.sidero.dev":                      "Link",
+		"Something":                                  "Something",
 	} {
 		if got := omni.KindOf(resourceType); got != want {
 			t.Errorf("%s is %q, want %q", resourceType, got, want)
@@ -42,7 +43,7 @@ func TestMirroredKindsAreDistinct(t *testing.T) {
 		seen[kind.resourceType] = true
 	}
 
-	if len(seen) != 17 {
+	if len(seen) != 18 {
 		t.Errorf("%d kinds", len(seen))
 	}
 }

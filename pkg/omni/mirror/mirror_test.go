@@ -208,6 +208,7 @@ func TestMirrorTellsWhichCluster(t *testing.T) {
 		{"a cluster by its ID", func() { omnitest.MustCreate(t, source, omnitest.ClusterNamed("a")) }, []string{"a"}},
 		{"a status by its ID", func() { omnitest.MustCreate(t, source, omnires.NewClusterStatus("a")) }, []string{"a"}},
 		{"a UUID by its ID", func() { omnitest.MustCreate(t, source, omnires.NewClusterUUID("a")) }, []string{"a"}},
+		{"the status of its manifests by its ID", func() { omnitest.MustCreate(t, source, omnires.NewClusterKubernetesManifestsStatus("a")) }, []string{"a"}},
 		{"a patch by its label", func() { omnitest.MustCreate(t, source, omnitest.Labelled(omnires.NewConfigPatch("p"), "b")) }, []string{"b"}},
 		{"a patch of nobody", func() { omnitest.MustCreate(t, source, omnires.NewConfigPatch("q")) }, nil},
 		{"a free machine", func() { omnitest.MustCreate(t, source, machine) }, nil},
@@ -273,7 +274,7 @@ func TestMirrorResynchronises(t *testing.T) {
 
 	source.LoseWatches(lost)
 	omnitest.Eventually(t, "the loss shows", func() bool { return !m.Synced() })
-	omnitest.Eventually(t, "all watches lost", func() bool { return strings.Contains(m.Health().Message, "17 watches") })
+	omnitest.Eventually(t, "all watches lost", func() bool { return strings.Contains(m.Health().Message, "18 watches") })
 
 	health := m.Health()
 	if health.Class != omni.ClassUnreachable || !health.Since.After(before) {

@@ -60,7 +60,31 @@ func Typical(t testing.TB) map[string]resource.Resource {
 
 	node := Labelled(omnires.NewMachineSetNode(Machine1, SetNamed("demo", "workers")), "demo")
 
-	return map[string]resource.Resource{"machine": machine, "patch": patch, "node": node, "cluster": ClusterNamed("demo"), "set": ClassSet("demo", "workers", "any", 3)}
+	return map[string]resource.Resource{
+		"machine": machine, "patch": patch, "node": node, "cluster": ClusterNamed("demo"), "set": ClassSet("demo", "workers", "any", 3),
+		"manifests": manifestsStatus("demo", 20),
+	}
+}
+
+// manifestsStatus is what Omni says of a cluster's manifests, all of them applied.
+func manifestsStatus(cluster string, objects int) *omnires.ClusterKubernetesManifestsStatus {
+	status := omnires.NewClusterKubernetesManifestsStatus(cluster)
+	group := &specs.ClusterKubernetesManifestsStatusSpec_GroupStatus{
+		Phase: specs.ClusterKubernetesManifestsStatusSpec_GroupStatus_APPLIED, Mode: specs.KubernetesManifestGroupSpec_FULL,
+		Manifests: map[string]*specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus{},
+	}
+
+	for number := range objects {
+		name := fmt.Sprintf("an-application-%d", number)
+		group.Manifests["apps_"+name+"_apps_Deployment"] = &specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus{
+			Phase: specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus_APPLIED, Kind: "Deployment", Group: "apps", Namespace: "apps", Name: name,
+		}
+	}
+
+	status.TypedSpec().Value.Total = int32(objects) //nolint:gosec // a count of a test
+	status.TypedSpec().Value.Groups = map[string]*specs.ClusterKubernetesManifestsStatusSpec_GroupStatus{"200-cluster-" + cluster + "-apps": group}
+
+	return status
 }
 
 // Encoded returns the wire encoding of a resource.
