@@ -92,6 +92,8 @@ func (m Machine) RefusesConfiguration() bool { return m.Error != "" && !m.Config
 type Status struct {
 	// Exists is false if Omni has no such cluster; the rest is empty then.
 	Exists bool
+	// Name is the cluster's name in Omni.
+	Name string
 	// TearingDown is true while Omni destroys the cluster.
 	TearingDown bool
 	// UUID is the cluster's identity; empty for a moment after its creation.
@@ -118,6 +120,8 @@ type Status struct {
 	// MachineSets are sorted by ID, MachineList by machine ID.
 	MachineSets []MachineSet
 	MachineList []Machine
+	// Manifests are the Kubernetes objects that Omni applies; empty until it has looked at them.
+	Manifests Manifests
 }
 
 // Observe reads a cluster's Status, usually from a mirror's state. A missing
@@ -128,6 +132,7 @@ func Observe(ctx context.Context, st state.State, cluster string) (Status, error
 	observer.readCluster()
 	observer.readSets()
 	observer.readMachines()
+	observer.readManifests()
 
 	if observer.err != nil {
 		return Status{}, fmt.Errorf("observe cluster %q: %w", cluster, observer.err)

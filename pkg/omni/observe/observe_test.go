@@ -17,6 +17,32 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 )
 
+const (
+	manifestPending  = specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus_PENDING
+	manifestApplied  = specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus_APPLIED
+	manifestDeleting = specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus_DELETING
+)
+
+func manifest(
+	phase specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus_Phase, kind, namespace, name string,
+) *specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus {
+	return &specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus{Phase: phase, Kind: kind, Namespace: namespace, Name: name}
+}
+
+func manifestGroup(
+	phase specs.ClusterKubernetesManifestsStatusSpec_GroupStatus_Phase, manifests ...*specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus,
+) *specs.ClusterKubernetesManifestsStatusSpec_GroupStatus {
+	group := &specs.ClusterKubernetesManifestsStatusSpec_GroupStatus{
+		Phase: phase, Manifests: map[string]*specs.ClusterKubernetesManifestsStatusSpec_ManifestStatus{},
+	}
+
+	for _, one := range manifests {
+		group.Manifests[one.GetKind()+one.GetNamespace()+one.GetName()] = one
+	}
+
+	return group
+}
+
 // populate creates a cluster "demo" with every resource that Omni has of one.
 func populate(t *testing.T, st state.State) {
 	t.Helper()
@@ -62,7 +88,18 @@ func populate(t *testing.T, st state.State) {
 		Ready: true, Stage: specs.ClusterMachineStatusSpec_SHUTTING_DOWN, ConfigUpToDate: true, LastConfigError: "x\ny",
 	}
 
-	omnitest.MustCreate(t, st, uuid, clusterStatus, balancer, kubernetes, talos, control, workers, member)
+	manifests := omnires.NewClusterKubernetesManifestsStatus("demo")
+	manifests.TypedSpec().Value = &specs.ClusterKubernetesManifestsStatusSpec{
+		OutOfSync: 4, Total: 5, LastError: "the text of a Secret",
+		Groups: map[string]*specs.ClusterKubernetesManifestsStatusSpec_GroupStatus{
+			"a": manifestGroup(specs.ClusterKubernetesManifestsStatusSpec_GroupStatus_PROGRESSING,
+				manifest(manifestApplied, "Namespace", "", "apps"), manifest(manifestPending, "Service", "apps", "web"),
+				manifest(manifestPending, "ConfigMap", "apps", "web\n"), manifest(manifestDeleting, "Secret", "apps", "old")),
+			"b": manifestGroup(specs.ClusterKubernetesManifestsStatusSpec_GroupStatus_DELETING, manifest(manifestApplied, "Namespace", "", "old")),
+		},
+	}
+
+	omnitest.MustCreate(t, st, uuid, clusterStatus, balancer, kubernetes, talos, control, workers, member, manifests)
 
 	omnitest.MachineIn(t, st, omnitest.Machine2, true)
 	omnitest.MachineIn(t, st, omnitest.Machine3, false)
@@ -76,7 +113,7 @@ func TestObserve(t *testing.T) {
 	populate(t, st)
 
 	want := Status{
-		Exists: true, UUID: "0a1b", Known: true, Phase: "ScalingUp", KubernetesVersion: "1.35.0", TalosVersion: "1.13.2",
+		Exists: true, Name: "demo", UUID: "0a1b", Known: true, Phase: "ScalingUp", KubernetesVersion: "1.35.0", TalosVersion: "1.13.2",
 		Ready: true, Available: true, KubernetesAPIReady: true, ControlPlaneReady: true, ConnectedControlPlanes: true,
 		LoadBalancerKnown: true, LoadBalancerHealthy: false,
 		ControlPlaneProblems: []string{"Etcd: no quorum"},
@@ -97,6 +134,10 @@ func TestObserve(t *testing.T) {
 				ConfigUpToDate: true, Error: "x y",
 			},
 			{ID: omnitest.Machine3, MachineSet: "demo-workers", Stage: "Unknown", Registered: true},
+		},
+		Manifests: Manifests{
+			Total: 5, OutOfSync: 4, Failed: true,
+			Pending: Objects{Count: 2, First: "ConfigMap apps/web"}, Deleting: Objects{Count: 2, First: "Namespace old"},
 		},
 	}
 

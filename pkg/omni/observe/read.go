@@ -76,7 +76,7 @@ func (o *observer) readCluster() {
 
 	read(o, o.cluster, func(found *omnires.Cluster) {
 		spec := found.TypedSpec().Value
-		status.Exists = true
+		status.Exists, status.Name = true, o.cluster
 		status.TearingDown = found.Metadata().Phase() == resource.PhaseTearingDown
 		status.KubernetesVersion, status.TalosVersion = spec.GetKubernetesVersion(), spec.GetTalosVersion()
 	})

@@ -23,6 +23,7 @@ const (
 	ReasonControlPlaneNotReady  = "ControlPlaneNotReady"
 	ReasonKubernetesAPINotReady = "KubernetesAPINotReady"
 	ReasonMachineSetsNotReady   = "MachineSetsNotReady"
+	ReasonManifestsNotApplied   = "ManifestsNotApplied"
 )
 
 // Running decides whether a cluster runs as configured, and returns a reason (one of the Reason... constants) and a
@@ -31,7 +32,7 @@ const (
 // cluster, call KubernetesSeenReady, too.
 func Running(s Status) (ok bool, reason, message string) {
 	for _, rule := range []func(Status) (string, string){
-		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets,
+		judgeExistence, judgeUpgrades, judgeScaling, judgeControlPlane, judgeSets, judgeManifests,
 	} {
 		if reason, message = rule(s); reason != "" {
 			return false, reason, redact.Bounded(message+unregisteredMachines(s), redact.MaxBytes)
@@ -266,12 +267,15 @@ func unregisteredMachines(s Status) string {
 }
 
 // andMore returns the first of some IDs, and how many there are besides.
-func andMore(ids []string) string {
-	if len(ids) == 1 {
-		return ids[0]
+func andMore(ids []string) string { return firstOf(ids[0], len(ids)) }
+
+// firstOf returns the first of a number of things, and how many there are besides.
+func firstOf(first string, count int) string {
+	if count == 1 {
+		return first
 	}
 
-	return fmt.Sprintf("%s (and %d more)", ids[0], len(ids)-1)
+	return fmt.Sprintf("%s (and %d more)", first, count-1)
 }
 
 // KubernetesSeenReady reports whether there is evidence that Kubernetes ever worked in this cluster; if not, the

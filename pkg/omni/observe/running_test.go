@@ -11,7 +11,7 @@ import (
 // runningStatus returns the status of a cluster that runs: one control plane, three workers.
 func runningStatus() Status {
 	return Status{
-		Exists: true, Known: true, UUID: "u", Phase: "Running", KubernetesVersion: "1.35.0", TalosVersion: "1.13.2",
+		Exists: true, Name: "demo", Known: true, UUID: "u", Phase: "Running", KubernetesVersion: "1.35.0", TalosVersion: "1.13.2",
 		Ready: true, Available: true, KubernetesAPIReady: true, ControlPlaneReady: true, ConnectedControlPlanes: true,
 		LoadBalancerKnown: true, LoadBalancerHealthy: true,
 		Machines:   Machines{Total: 4, Connected: 4, Healthy: 4, Requested: 4},
@@ -94,7 +94,25 @@ func TestRunning(t *testing.T) {
 			s.Phase, s.MachineList = "ScalingUp", []Machine{{ID: "m1", Registered: true}, {ID: "m2"}, {ID: "m3"}}
 		}, ReasonScalingUp, "4 healthy; not registered in Omni: machine m2 (and 1 more)"},
 		"a set reconfigures": {func(s *Status) { s.MachineSets[1].Phase = "Reconfiguring" }, ReasonMachineSetsNotReady, "Reconfiguring"},
-		"not ready as such":  {func(s *Status) { s.Ready = false }, ReasonMachineSetsNotReady, "does not say"},
+		"a manifest is refused": {func(s *Status) {
+			s.Manifests = Manifests{Total: 5, OutOfSync: 3, Failed: true, Pending: Objects{2, "ConfigMap apps/web"}, Deleting: Objects{1, "Namespace old"}}
+		}, ReasonManifestsNotApplied, "3 of 5 Kubernetes manifests are not in effect; not applied: ConfigMap apps/web (and 1 more); not removed: Namespace old; " +
+			"`omnictl get clusterkubernetesmanifestsstatus demo -o yaml` has Omni's error (lasterror)"},
+		"a manifest of an object that is there is refused": {func(s *Status) { s.Manifests = Manifests{Total: 5, Failed: true} },
+			ReasonManifestsNotApplied, "Omni cannot apply the Kubernetes manifests of the cluster; `omnictl get clusterkubernetesmanifestsstatus demo -o yaml`"},
+		"a manifest waits": {func(s *Status) { s.Manifests = Manifests{Total: 1, OutOfSync: 1, Pending: Objects{1, "Widget apps/w"}} },
+			ReasonManifestsNotApplied, "1 of 1 Kubernetes manifests are not in effect; not applied: Widget apps/w; if this lasts, the cluster may not know a kind, " +
+				"because its CustomResourceDefinition is missing"},
+		"an object does not go": {func(s *Status) {
+			s.Manifests = Manifests{Total: 1, OutOfSync: 1, Deleting: Objects{1, "Namespace old"}}
+		},
+			ReasonManifestsNotApplied, "not removed: Namespace old; if this lasts, look in the cluster what keeps the objects"},
+		"manifests count, and Omni names none": {func(s *Status) { s.Manifests = Manifests{Total: 2, OutOfSync: 1} }, ReasonManifestsNotApplied, "1 of 2"},
+		"all manifests are there":              {func(s *Status) { s.Manifests = Manifests{Total: 5} }, ReasonRunning, ""},
+		"manifests come last": {func(s *Status) {
+			s.KubernetesAPIReady, s.Manifests = false, Manifests{Total: 1, OutOfSync: 1}
+		}, ReasonKubernetesAPINotReady, "API is not ready"},
+		"not ready as such": {func(s *Status) { s.Ready = false }, ReasonMachineSetsNotReady, "does not say"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := runningStatus()
