@@ -22,7 +22,17 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Sta
 		return nil, loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
+	hideSecrets(ctx, s, &status.Manifests)
+
 	running, reason, message := observe.Running(status)
+
+	// A new cluster has no objects before Kubernetes works in it, so that is told first.
+	if running || reason == observe.ReasonManifestsNotApplied {
+		if answered, missing := observe.KubernetesSeenReady(status); !answered && isStarting(s.cluster.Status, s.seen.live) {
+			return &status, loop.Wait(0, v1alpha1.ReasonNotRunning, "%s", missing), nil
+		}
+	}
+
 	if !running {
 		// Omni has what the objects say as soon as no set lists a machine, which leaves when it is wiped. It may be dead, and what
 		// else keeps the cluster from running.
@@ -31,11 +41,14 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Sta
 		return &status, loop.Wait(0, availableReason(reason), "%s", message), nil
 	}
 
-	if answered, missing := observe.KubernetesSeenReady(status); !answered && isStarting(s.cluster.Status, s.seen.live) {
-		return &status, loop.Wait(0, v1alpha1.ReasonNotRunning, "%s", missing), nil
-	}
-
 	return &status, loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
+}
+
+// hideSecrets removes what came from Secrets from the names of objects: whole manifests can come from one.
+func hideSecrets(ctx context.Context, s *scope, manifests *observe.Manifests) {
+	for _, objects := range []*observe.Objects{&manifests.Pending, &manifests.Deleting} {
+		objects.First = s.rendered.secrets.Clean(ctx, objects.First)
+	}
 }
 
 // isStarting reports whether Kubernetes has not yet been seen to work in this very cluster. A cluster whose ID is
@@ -50,6 +63,8 @@ func availableReason(reason string) string {
 		return v1alpha1.ReasonUpgrading
 	case observe.ReasonUpgradeFailed:
 		return v1alpha1.ReasonUpgradeFailed
+	case observe.ReasonManifestsNotApplied:
+		return v1alpha1.ReasonManifestsNotApplied
 	default:
 		return v1alpha1.ReasonNotRunning
 	}

@@ -61,6 +61,7 @@ func TestAvailableReason(t *testing.T) {
 		observe.ReasonKubernetesUpgrading:   "Upgrading",
 		observe.ReasonTalosUpgrading:        "Upgrading",
 		observe.ReasonUpgradeFailed:         "UpgradeFailed",
+		observe.ReasonManifestsNotApplied:   "ManifestsNotApplied",
 		observe.ReasonControlPlaneNotReady:  "NotRunning",
 		observe.ReasonKubernetesAPINotReady: "NotRunning",
 		observe.ReasonStatusPending:         "NotRunning",

@@ -5430,7 +5430,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterKubernetes(ref common.ReferenceCal
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "manifests are Kubernetes objects that Omni applies to the running cluster.",
+							Description: "manifests are Kubernetes objects that Omni applies to the running cluster, which is Ready only when all are applied.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

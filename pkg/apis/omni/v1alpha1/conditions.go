@@ -245,6 +245,8 @@ const (
 	ReasonUpgrading = "Upgrading"
 	// ReasonUpgradeFailed: Omni gave an upgrade up; the message has its error.
 	ReasonUpgradeFailed = "UpgradeFailed"
+	// ReasonManifestsNotApplied: Omni has not applied, or not removed, Kubernetes objects of the cluster; the message names one.
+	ReasonManifestsNotApplied = "ManifestsNotApplied"
 	// ReasonWaitingForMachines: Machines of a deletion are not gone yet.
 	ReasonWaitingForMachines = "WaitingForMachines"
 	// ReasonEndpointChanged: The connection leads to another Omni than the one that holds the cluster.

@@ -125,7 +125,7 @@ type OmniClusterKubernetes struct {
 	// +required
 	Version string `json:"version"`
 
-	// manifests are Kubernetes objects that Omni applies to the running cluster.
+	// manifests are Kubernetes objects that Omni applies to the running cluster, which is Ready only when all are applied.
 	// +optional
 	// +listType=map
 	// +listMapKey=name

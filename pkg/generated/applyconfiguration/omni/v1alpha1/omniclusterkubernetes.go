@@ -25,7 +25,7 @@ package v1alpha1
 type OmniClusterKubernetesApplyConfiguration struct {
 	// version is the Kubernetes version with a leading v, such as v1.35.1.
 	Version *string `json:"version,omitempty"`
-	// manifests are Kubernetes objects that Omni applies to the running cluster.
+	// manifests are Kubernetes objects that Omni applies to the running cluster, which is Ready only when all are applied.
 	Manifests []ManifestApplyConfiguration `json:"manifests,omitempty"`
 	// healthchecks are Jobs that Omni runs to decide whether an upgrade may go on.
 	Healthchecks []HealthcheckApplyConfiguration `json:"healthchecks,omitempty"`
