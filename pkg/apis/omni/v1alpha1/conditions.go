@@ -139,7 +139,7 @@ const (
 	ReasonMirrorNotSynced = "MirrorNotSynced"
 	// ReasonClusterNotFound: The OmniCluster does not exist.
 	ReasonClusterNotFound = "ClusterNotFound"
-	// ReasonClusterNotInOmni: The OmniCluster has no cluster of its own in Omni (yet).
+	// ReasonClusterNotInOmni: The OmniCluster has no cluster of its own in Omni (yet), or this hub has not seen it there yet.
 	ReasonClusterNotInOmni = "ClusterNotInOmni"
 	// ReasonNotOwned: The cluster in Omni was not made by this object, or not by the export's OmniCluster.
 	ReasonNotOwned = "NotOwned"
