@@ -6135,6 +6135,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							Format:      "",
 						},
 					},
+					"hubID": {
+						SchemaProps: spec.SchemaProps{
+							Description: "hubID is the ID of the hub that last saw in Omni whose the cluster is. On any other hub, as after the restore of a snapshot there, nothing is done in the workload cluster before that hub has seen it, too. Unset if none has, or only a controller of an earlier version.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"otherHub": {
 						SchemaProps: spec.SchemaProps{
 							Description: "otherHub is the ID of another hub whose mark the cluster carries, as it was last seen in Omni, if this object had the cluster or is to adopt it. Nothing is changed there then, and nothing is done in the workload cluster for objects of this hub, also when they are deleted. The annotation omni.texashpc.com/previous-hub of the OmniConnection takes over what that hub had.",

@@ -37,6 +37,10 @@ type OmniClusterStatusApplyConfiguration struct {
 	Endpoint *string `json:"endpoint,omitempty"`
 	// omniClusterID is the cluster's UUID in Omni. A cluster that is deleted and made again has another one.
 	OmniClusterID *string `json:"omniClusterID,omitempty"`
+	// hubID is the ID of the hub that last saw in Omni whose the cluster is. On any other hub, as after the restore of a
+	// snapshot there, nothing is done in the workload cluster before that hub has seen it, too. Unset if none has, or only
+	// a controller of an earlier version.
+	HubID *string `json:"hubID,omitempty"`
 	// otherHub is the ID of another hub whose mark the cluster carries, as it was last seen in Omni, if this object had the
 	// cluster or is to adopt it. Nothing is changed there then, and nothing is done in the workload cluster for objects of
 	// this hub, also when they are deleted. The annotation omni.texashpc.com/previous-hub of the OmniConnection takes over
@@ -145,6 +149,14 @@ func (b *OmniClusterStatusApplyConfiguration) WithEndpoint(value string) *OmniCl
 // If called multiple times, the OmniClusterID field is set to the value of the last call.
 func (b *OmniClusterStatusApplyConfiguration) WithOmniClusterID(value string) *OmniClusterStatusApplyConfiguration {
 	b.OmniClusterID = &value
+	return b
+}
+
+// WithHubID sets the HubID field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HubID field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithHubID(value string) *OmniClusterStatusApplyConfiguration {
+	b.HubID = &value
 	return b
 }
 
