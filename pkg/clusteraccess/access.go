@@ -115,6 +115,10 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 			a.ofOtherHub(requester, parent), hubs.Advice(hub, "cluster", names(requester, parent))), nil
 	}
 
+	if outcome := a.seenHere(requester, parent); !outcome.Continues() {
+		return nil, outcome, nil
+	}
+
 	accepted, err := a.hubs(ctx, parent)
 	if err != nil {
 		return nil, loop.Outcome{}, err

@@ -21,6 +21,7 @@ import (
 // identity, and a new release.
 type visit struct {
 	copied     bool   // the OmniCluster belongs to another hub
+	hub        string // that last looked at the OmniCluster
 	code       int32  // of the cluster; 200
 	system     string // UID of kube-system; without one it may not be read
 	token      string // cluster_uuid of the token; empty: not a token of Omni
@@ -87,7 +88,7 @@ func (v visit) come(t *testing.T, requests *atomic.Int32) (*Access, *v1alpha1.Om
 
 	api := v.api(t, data)
 
-	return &Access{Clusters: NewClusters(nil, loopback()), Client: api, Live: api}, release
+	return &Access{Clusters: NewClusters(nil, loopback()), Client: api, Live: api, HubID: "hub-1"}, release
 }
 
 func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
@@ -111,7 +112,7 @@ func (v visit) api(t *testing.T, data map[string][]byte) client.Client {
 
 	if !v.noParent {
 		parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
-		parent.Status.OmniClusterID = v.omniID
+		parent.Status.OmniClusterID, parent.Status.HubID = v.omniID, v.hub
 
 		if v.observed {
 			parent.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve
@@ -151,6 +152,8 @@ func TestOpen(t *testing.T) {
 		"no OmniCluster":                      {visit{noParent: true}, waits, v1alpha1.ReasonClusterNotFound, `"demo" does not exist`, false},
 		"the OmniCluster is being deleted":    {visit{deleted: true}, waits, v1alpha1.ReasonClusterDeleting, "is being deleted; nothing new", false},
 		"the OmniCluster is another hub's":    {visit{copied: true}, stalls, v1alpha1.ReasonOwnedByOtherHub, `the cluster of OmniCluster "demo" carries the mark of another hub in Omni, hub-2`, false},
+		"another hub has looked at it":        {visit{hub: "hub-2", token: "A", omniID: "A", known: "A"}, waits, v1alpha1.ReasonClusterNotInOmni, `OmniCluster "demo" was last looked at by another hub, hub-2 (this hub is hub-1)`, false},
+		"this hub has looked at it":           {visit{hub: "hub-1", token: "A", omniID: "A"}, opens, v1alpha1.ReasonConnected, "connected to cluster A", true},
 		"no Secret":                           {visit{kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no kubeconfig: Secret "access" does not exist, and no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef: create one, or the Secret`, false},
 		"no Secret yet":                       {visit{exported: true, kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no kubeconfig: Secret "access" does not exist; OmniKubeconfigExport "export" is to write it: see its conditions`, false},
 		"no key":                              {visit{kubeconfig: func([]byte) map[string][]byte { return map[string][]byte{"other": nil} }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no key "kubeconfig"`, false},
@@ -234,6 +237,7 @@ func TestLetGoOfWhatMayBeAnybodys(t *testing.T) {
 		"the same as before":               {visit{token: "A", known: "A"}, ActionCleanUp, "Deleting", ""},
 		"the same as before, orphaned":     {visit{token: "A", known: "A", noParent: true}, ActionCleanUp, "Deleting", ""},
 		"another than before, no ID shown": {visit{token: "A", known: "B"}, ActionWait, "WrongCluster", "before it was B"},
+		"another hub has looked at it":     {visit{hub: "hub-2", token: "A", omniID: "A", known: "A"}, ActionWait, "ClusterNotInOmni", "another hub, hub-2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now := time.Now()

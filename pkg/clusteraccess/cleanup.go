@@ -83,6 +83,12 @@ func (a *Access) Destroying(ctx context.Context, requester Requester) (bool, err
 // tryOpen is Open for PlanCleanup: it stores what prevents the access in the policy, except the wait for a slot. The
 // parent may be nil.
 func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, policy *CleanupPolicy) (*Opened, loop.Outcome, error) {
+	if seen := a.seenHere(requester, parent); !seen.Continues() {
+		policy.Problem, policy.Reason = seen.Message(), seen.Reason()
+
+		return nil, loop.Outcome{}, nil
+	}
+
 	accepted, err := a.hubs(ctx, parent)
 	if err != nil {
 		return nil, loop.Outcome{}, err

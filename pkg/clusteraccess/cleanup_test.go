@@ -65,7 +65,7 @@ func newCleanupFixture(t *testing.T, objects ...client.Object) *cleanupFixture {
 	sync.DeletionTimestamp = &metav1.Time{Time: l.clock}
 	sync.Spec.ClusterRef.Name, sync.Spec.KubeconfigSecretRef.Name = "demo", "access"
 
-	l.access = &Access{Clusters: NewClusters(func() time.Time { return l.clock }, loopback()), Client: api, Live: api}
+	l.access = &Access{Clusters: NewClusters(func() time.Time { return l.clock }, loopback()), Client: api, Live: api, HubID: "hub-1"}
 	l.requester = RequesterOf(sync, nil)
 
 	return l
@@ -230,6 +230,31 @@ func TestNothingIsCleanedUpInAClusterOfAnotherHub(t *testing.T) {
 			t.Errorf("%s: got %+v, %v; want to let go", name, cleanup, err)
 		}
 	}
+}
+
+// TestCleanupBeforeThisHubHasSeenTheCluster: the OmniCluster was restored from a snapshot of another hub, with the conditions that it
+// had there. Whether the cluster is this hub's is not known before its controller has read Omni; if it never can, everything stays.
+func TestCleanupBeforeThisHubHasSeenTheCluster(t *testing.T) {
+	restored := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+	restored.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnectionReady, Status: metav1.ConditionTrue}}
+	restored.Status.HubID = "hub-2"
+
+	f := newCleanupFixture(t, restored)
+	f.expect(ActionWait, `last looked at by another hub, hub-2 (this hub is hub-1)`)
+	f.expect(ActionWait, "until 2026-01-01T13:00:00Z, then given up (set spec.deletionPolicy to Orphan")
+
+	f.clock = f.clock.Add(longestCleanup)
+	f.expect(ActionWait, "until 2026-01-01T13:02:00Z") // it was not looked at meanwhile
+
+	f.clock = f.clock.Add(shortestCleanup)
+	f.expect(ActionLetGo, "for 1h0m0s the cluster could not be used: OmniCluster")
+
+	f = newCleanupFixture(t, restored)
+	f.requester.Unrecorded = true
+	f.expect(ActionLetGo, "another hub, hub-2")
+
+	restored.Status.HubID = "hub-1"
+	newCleanupFixture(t, restored).expect(ActionCleanUp, "")
 }
 
 // TestCleanupInAClusterThatWasTakenBack: what the OmniCluster has seen counts, not what the object knows of before. One that was made

@@ -13,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // parent reads the OmniCluster; nil if there is none.
@@ -79,6 +80,19 @@ func (a *Access) ofOtherHub(requester Requester, parent *v1alpha1.OmniCluster) s
 	return fmt.Sprintf("the cluster of OmniCluster %q carries the mark of another hub in Omni, %s (this hub is %s)", requester.Cluster, redact.Line(hub), a.HubID)
 }
 
+// seenHere continues if this hub has seen in Omni whose the cluster of an OmniCluster is, or if it is not known which hub has. Else
+// the OmniCluster was restored or copied from another hub, and its conditions are of that hub. What that hub removed in the workload
+// cluster since carries no mark, so nothing there tells whose it is. The parent may be nil.
+func (a *Access) seenHere(requester Requester, parent *v1alpha1.OmniCluster) loop.Outcome {
+	if parent == nil || parent.Status.HubID == "" || parent.Status.HubID == a.HubID {
+		return loop.Continue(v1alpha1.ReasonConnected, "")
+	}
+
+	return loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "OmniCluster %q was last looked at by another hub, %s (this hub is %s): "+
+		"nothing is done in the workload cluster until this hub has seen in Omni whose it is; see the conditions of the OmniCluster",
+		requester.Cluster, redact.Line(parent.Status.HubID), a.HubID)
+}
+
 // destroying goes by the cluster's phase in Omni: a deletion may also be blocked, for ever, or release a cluster that
 // is not the object's or that stays. Then the cluster lives on, and what was made there has to be cleaned up.
 func destroying(parent *v1alpha1.OmniCluster) bool {
@@ -104,8 +118,8 @@ func names(requester Requester, parent *v1alpha1.OmniCluster) string {
 }
 
 // ParentChanged is a predicate for updates of an OmniCluster that affect the access: to its spec, a deletion,
-// status.omniClusterID, whether it is another hub's, and whether Omni destroys the cluster. The objects in its cluster
-// have to be reconciled then.
+// status.omniClusterID, whether it is another hub's, which hub has seen that, and whether Omni destroys the cluster. The
+// objects in its cluster have to be reconciled then.
 func ParentChanged() predicate.Predicate {
 	return predicate.Or(predicate.GenerationChangedPredicate{}, standingChanged())
 }
@@ -117,6 +131,8 @@ func standingChanged() predicate.Predicate {
 		after, stillCluster := e.ObjectNew.(*v1alpha1.OmniCluster)
 
 		return isCluster && stillCluster &&
-			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after) || otherHub(before, "") != otherHub(after, ""))
+			(before.Status.OmniClusterID != after.Status.OmniClusterID || destroying(before) != destroying(after) ||
+				otherHub(before, "") != otherHub(after, "") ||
+				before.Status.HubID != "" && before.Status.HubID != after.Status.HubID) // the first one changes nothing
 	}}
 }

@@ -27,6 +27,9 @@ func TestParentChanged(t *testing.T) {
 	others := parent(1, "id", "Running", false)
 	others.Status.OtherHub = "hub-2"
 
+	restored, seen := parent(1, "id", "Running", false), parent(1, "id", "Running", false)
+	restored.Status.HubID, seen.Status.HubID = "hub-2", "hub-1"
+
 	for name, test := range map[string]struct {
 		before, after *v1alpha1.OmniCluster
 		want          bool
@@ -39,6 +42,8 @@ func TestParentChanged(t *testing.T) {
 		"the teardown goes on":   {parent(2, "id", "Destroying", true), parent(2, "id", "Destroying", true), false},
 		"it is another hub's":    {parent(1, "id", "Running", false), others, true},
 		"it is taken over":       {others, parent(1, "id", "Running", false), true},
+		"this hub has seen it":   {restored, seen, true},
+		"first seen by any hub":  {parent(1, "id", "Running", false), seen, false},
 		"a teardown of somebody": {parent(1, "id", "Running", false), parent(1, "id", "Destroying", false), false},
 	} {
 		if got := ParentChanged().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {

@@ -150,15 +150,62 @@ func TestHazardTwoHubsInWorkloads(t *testing.T) {
 	first.ready("ohr", "held")
 	first.ready("oke", "robot")
 
-	copied := &releasing{
-		delivery: &delivery{fleet: copyHub(t).of(first.fleet), hub: first.hub, apps: first.apps}, charts: first.charts,
-	}
+	away := releasingIn(deliveryIn(newFleetIn(t, "-away")))
+	away.apply(strings.Replace(away.syncManifest("removed", deletes), "name: registry\nspec", "name: removed\nspec", 1), away.releaseOf("removed", "1.0.0"))
+	away.ready("oss", "removed")
+	away.ready("ohr", "removed")
+
+	hub := copyHub(t)
+	copied := first.on(hub)
 
 	for _, row := range workloadHazards() {
 		t.Run(row.name, func(t *testing.T) { row.when(first.part(t), copied.part(t)) })
 	}
 
+	t.Run("copy of the hub that cannot reach Omni", func(t *testing.T) { withoutOmni(away.part(t), hub) })
+
 	first.wantDestroyed()
+}
+
+// withoutOmni starts the controller of a copied hub while Omni is away. Since the copy was made, the first hub has removed a sync and a
+// release, of which the workload cluster has no mark any more.
+func withoutOmni(first *releasing, hub copiedHub) {
+	first.run("delete", "oss/removed", "ohr/removed", "--timeout=60s")
+	first.waitTarget("removed", nil)
+	first.waitRecords("removed")
+	first.omni.GoDown()
+
+	copied := first.on(hub)
+
+	for _, kind := range []string{"oss", "ohr"} {
+		message := copied.waitCondition(kind, "removed", v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonClusterNotInOmni)
+		if want := []string{"last looked at by another hub", first.hubID(), copied.hubID()}; !containsAll(message, want) {
+			first.t.Errorf("it does not say all of %q: %s", want, message)
+		}
+
+		copied.reconcile(kind, "removed")
+	}
+
+	if first.target(first.apps, "removed") != nil {
+		first.t.Error("the copy has written the Secret again")
+	}
+
+	first.wantRecords("removed")
+
+	if err := first.omni.ComeBack(); err != nil {
+		first.t.Fatal(err)
+	}
+
+	copied.otherHubs("oss", "removed", first)
+	copied.otherHubs("ohr", "removed", first)
+	first.wantRecords("removed")
+}
+
+// on is the releasing on a copied hub, with a controller there from now on.
+func (r *releasing) on(hub copiedHub) *releasing {
+	r.t.Helper()
+
+	return &releasing{delivery: &delivery{fleet: hub.of(r.fleet), hub: r.hub, apps: r.apps}, charts: r.charts}
 }
 
 // part is the releasing for a part of its test.

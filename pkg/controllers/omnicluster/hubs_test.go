@@ -187,6 +187,43 @@ func TestAnotherHubsClusterIsKnownWithoutOmni(t *testing.T) {
 	known("waiting for Omni, to be deleted")
 }
 
+// Objects that were restored from a snapshot of another hub have the status that they had there. Whose the cluster is counts as seen
+// here when this hub has read it in Omni, and not before.
+func TestWhichHubHasSeenTheCluster(t *testing.T) {
+	f := running(t)
+	if got := f.get().Status.HubID; got != testHub {
+		t.Fatalf("status.hubID %q", got)
+	}
+
+	restored := f.get()
+	restored.Status.HubID = "hub-2"
+
+	if err := f.client.Status().Update(t.Context(), restored); err != nil {
+		t.Fatal(err)
+	}
+
+	f.marked("hub-2")
+	f.loseOmni(false)
+	f.restart()
+	f.advance(time.Minute)
+
+	cluster := f.until("ConnectionReady", metav1.ConditionFalse, "MirrorNotSynced")
+	if cluster.Status.HubID != "hub-2" || cluster.Status.OtherHub != "" {
+		t.Errorf("without Omni: status.hubID %q, status.otherHub %q", cluster.Status.HubID, cluster.Status.OtherHub)
+	}
+
+	if err := f.omni.ComeBack(); err != nil {
+		t.Fatal(err)
+	}
+
+	cluster = f.until("Stalled", metav1.ConditionTrue, "OwnedByOtherHub")
+	if cluster.Status.HubID != testHub || cluster.Status.OtherHub != "hub-2" {
+		t.Errorf("status.hubID %q, status.otherHub %q", cluster.Status.HubID, cluster.Status.OtherHub)
+	}
+
+	f.quiet()
+}
+
 // The first hub is gone: the connection names it, and its clusters are ours by one write.
 func TestTakenOverFromThePreviousHub(t *testing.T) {
 	f := running(t)

@@ -32,7 +32,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		claim := r.claimNow(ctx, s)
 		r.reportRemote(ctx, s, claim)
 		reportAdoption(s, claim)
-		reportOtherHub(s, claim)
+		reportHubs(s, claim)
 	}
 
 	if s.plan == nil {
@@ -172,11 +172,11 @@ func reportAdoption(s *scope, claim consent.Claim) {
 	}
 }
 
-// reportOtherHub writes into the status which other hub the cluster belongs to. It stays there while Omni cannot be read, and
-// where the cluster was last seen is not seen from here: what is in the workload cluster is that hub's all the same.
-func reportOtherHub(s *scope, claim consent.Claim) {
+// reportHubs writes into the status which other hub the cluster belongs to, and that this hub has seen it. Both stay while Omni
+// cannot be read, and where the cluster was last seen is not seen from here: what is in the workload cluster is that hub's all the same.
+func reportHubs(s *scope, claim consent.Claim) {
 	if other := claim.OtherHub(); other != "" || !claim.LeadsElsewhere() {
-		s.cluster.Status.OtherHub = other
+		s.cluster.Status.HubID, s.cluster.Status.OtherHub = s.hubs.Own, other
 	}
 }
 

@@ -37,6 +37,32 @@ func TestEndpointIsKeptUntilTheIDIsTold(t *testing.T) {
 	}
 }
 
+// A connection that leads elsewhere does not show whose the cluster is that was seen before: another hub has seen that, not this one.
+func TestHubIsKeptWhereTheClusterIsNotSeen(t *testing.T) {
+	for name, test := range map[string]struct {
+		live omni.Live
+		want string
+	}{
+		"it is not there":     {omni.Live{}, "hub-2"},
+		"another one":         {omni.Live{Exists: true, UUID: "id-2"}, "hub-2"},
+		"the ID says it is":   {omni.Live{Exists: true, UUID: "id-1"}, "hub-1"},
+		"the mark says it is": {omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-1", Hub: "hub-1"}}, "hub-1"},
+	} {
+		cluster := newCluster()
+		cluster.UID, cluster.Status.OmniClusterID, cluster.Status.Endpoint, cluster.Status.HubID = "uid-1", "id-1", "https://a", "hub-2"
+		s := &scope{
+			cluster: cluster, name: "demo", hubs: hubs.Hubs{Own: "hub-1"}, seen: &seen{live: test.live},
+			connection: &v1alpha1.OmniConnection{Spec: v1alpha1.OmniConnectionSpec{Endpoint: "https://b"}},
+		}
+
+		reportHubs(s, claimOf(s))
+
+		if got := cluster.Status.HubID; got != test.want {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
 func TestPlanIsShownAsText(t *testing.T) {
 	f := running(t)
 	f.edit(func(o *v1alpha1.OmniCluster) {

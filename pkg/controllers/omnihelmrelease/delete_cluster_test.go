@@ -96,7 +96,10 @@ func (f *fixture) admit(kubeconfig []byte, parent bool) {
 		}
 	}
 
-	f.r.access = &clusteraccess.Access{Clusters: clusteraccess.NewClusters(f.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}), Client: f.client, Live: f.client}
+	f.r.access = &clusteraccess.Access{
+		Clusters: clusteraccess.NewClusters(f.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
+		Client:   f.client, Live: f.client, HubID: thisHub,
+	}
 }
 
 // lookIn looks until the cluster has been asked.

@@ -1,8 +1,13 @@
 package omnihelmrelease
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -50,4 +55,66 @@ func TestSuspendedReleaseInAClusterOfAnotherHubStays(t *testing.T) {
 	}
 
 	f.wantActions(helm.ActionInstall)
+}
+
+// The other hub has uninstalled a release since the snapshot that was restored on this one. Nothing in the workload cluster says so, and
+// Omni, which says whose the cluster is, has not been read here: the release is not installed again.
+func TestReleaseThatTheOtherHubRemovedIsNotInstalledAgain(t *testing.T) {
+	var asked atomic.Int32
+
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"cluster-id"}}`)
+	}))
+	t.Cleanup(server.Close)
+
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
+		r.Spec.ClusterRef.Name, r.Spec.KubeconfigSecretRef.Name = "demo", "access"
+	})
+	f.settle()
+	f.admit(kubeconfigFor(server, "token: t"), true)
+
+	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+	seenBy := func(hub string) {
+		t.Helper()
+
+		if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(parent), parent); err != nil {
+			t.Fatal(err)
+		}
+
+		parent.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnectionReady, Status: yes}}
+		parent.Status.HubID = hub
+
+		if err := f.client.Update(t.Context(), parent); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	seenBy("hub-2")
+
+	f.cluster.revisions = nil
+
+	for range 3 {
+		f.settle()
+	}
+
+	if message := f.want(v1alpha1.ConditionConnected, no, v1alpha1.ReasonClusterNotInOmni); !strings.Contains(message, "another hub, hub-2 (this hub is hub-1)") {
+		t.Error(message)
+	}
+
+	if asked.Load() != 0 {
+		t.Errorf("%d requests to the workload cluster", asked.Load())
+	}
+
+	f.wantActions(helm.ActionInstall)
+
+	// This hub has seen that the cluster is its own.
+	seenBy(thisHub)
+
+	for deadline := time.Now().Add(time.Minute); len(f.cluster.actions()) < 2 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		f.settle()
+	}
+
+	f.wantActions(helm.ActionInstall, helm.ActionInstall)
 }
