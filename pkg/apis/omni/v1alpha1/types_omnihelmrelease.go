@@ -293,8 +293,9 @@ type OmniHelmReleaseStatus struct {
 	// +optional
 	ClusterID string `json:"clusterID,omitempty"`
 
-	// otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload
-	// cluster belongs to that hub. Nothing is done there, also when this object is deleted.
+	// otherHub is status.otherHub of the OmniCluster, or its status.hubID while that names another hub; or what it was
+	// last if there is no OmniCluster any more: the workload cluster belongs to that hub, or may. Nothing is done there,
+	// also when this object is deleted.
 	// +optional
 	OtherHub string `json:"otherHub,omitempty"`
 
