@@ -7257,7 +7257,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseStatus(ref common.ReferenceCal
 					},
 					"otherHub": {
 						SchemaProps: spec.SchemaProps{
-							Description: "otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload cluster belongs to that hub. Nothing is done there, also when this object is deleted.",
+							Description: "otherHub is status.otherHub of the OmniCluster, or its status.hubID while that names another hub; or what it was last if there is no OmniCluster any more: the workload cluster belongs to that hub, or may. Nothing is done there, also when this object is deleted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
@@ -8630,7 +8630,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref common.ReferenceCall
 					},
 					"otherHub": {
 						SchemaProps: spec.SchemaProps{
-							Description: "otherHub is status.otherHub of the OmniCluster, or what that last was if there is none any more: the workload cluster belongs to that hub. Nothing is done there, also when this object is deleted.",
+							Description: "otherHub is status.otherHub of the OmniCluster, or its status.hubID while that names another hub; or what it was last if there is no OmniCluster any more: the workload cluster belongs to that hub, or may. Nothing is done there, also when this object is deleted.",
 							Type:        []string{"string"},
 							Format:      "",
 						},
