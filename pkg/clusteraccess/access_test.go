@@ -22,6 +22,7 @@ import (
 type visit struct {
 	copied     bool   // the OmniCluster belongs to another hub
 	hub        string // that last looked at the OmniCluster
+	otherHub   string // status.otherHub of the release
 	code       int32  // of the cluster; 200
 	system     string // UID of kube-system; without one it may not be read
 	token      string // cluster_uuid of the token; empty: not a token of Omni
@@ -84,6 +85,7 @@ func (v visit) come(t *testing.T, requests *atomic.Int32) (*Access, *v1alpha1.Om
 
 	release := &v1alpha1.OmniHelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "app", UID: "uid"}}
 	release.Spec.ClusterRef.Name, release.Spec.KubeconfigSecretRef.Name, release.Status.ClusterID = "demo", "access", v.known
+	release.Status.OtherHub = v.otherHub
 	release.Annotations = map[string]string{v1alpha1.AnnotationAcceptCluster: v.accept}
 
 	api := v.api(t, data)
@@ -153,6 +155,8 @@ func TestOpen(t *testing.T) {
 		"the OmniCluster is being deleted":    {visit{deleted: true}, waits, v1alpha1.ReasonClusterDeleting, "is being deleted; nothing new", false},
 		"the OmniCluster is another hub's":    {visit{copied: true}, stalls, v1alpha1.ReasonOwnedByOtherHub, `the cluster of OmniCluster "demo" carries the mark of another hub in Omni, hub-2`, false},
 		"another hub has looked at it":        {visit{hub: "hub-2", token: "A", omniID: "A", known: "A"}, waits, v1alpha1.ReasonClusterNotInOmni, `OmniCluster "demo" was last looked at by another hub, hub-2 (this hub is hub-1)`, false},
+		"only another hub, and that is noted": {visit{hub: "hub-2", otherHub: "hub-2"}, waits, v1alpha1.ReasonClusterNotInOmni, "another hub, hub-2", false},
+		"this hub now, and another is noted":  {visit{hub: "hub-1", otherHub: "hub-2", system: "U"}, opens, v1alpha1.ReasonConnected, "kube-system", true},
 		"this hub has looked at it":           {visit{hub: "hub-1", token: "A", omniID: "A"}, opens, v1alpha1.ReasonConnected, "connected to cluster A", true},
 		"no Secret":                           {visit{kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no kubeconfig: Secret "access" does not exist, and no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef: create one, or the Secret`, false},
 		"no Secret yet":                       {visit{exported: true, kubeconfig: func([]byte) map[string][]byte { return nil }}, waits, v1alpha1.ReasonKubeconfigNotFound, `no kubeconfig: Secret "access" does not exist; OmniKubeconfigExport "export" is to write it: see its conditions`, false},

@@ -37,19 +37,24 @@ func keyOf(requester Requester) client.ObjectKey {
 	return client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Cluster}
 }
 
-// OtherHub returns the status.otherHub of an object that needs the cluster of an OmniCluster.
-func OtherHub(ctx context.Context, reader client.Reader, requester Requester) string {
+// OtherHub returns the status.otherHub of an object that needs the cluster of an OmniCluster, on the hub with this ID. While only
+// another hub has seen the cluster it is that hub: if the OmniCluster goes first, this hub never will.
+func OtherHub(ctx context.Context, reader client.Reader, hubID string, requester Requester) string {
 	parent := &v1alpha1.OmniCluster{}
 	// It is only read, and may be large.
 	if err := reader.Get(ctx, keyOf(requester), parent, &client.GetOptions{UnsafeDisableDeepCopy: new(true)}); err != nil {
 		return requester.OtherHub
 	}
 
-	return otherHub(parent, requester.OtherHub)
+	if hub := otherHub(parent, requester.OtherHub); hub != "" || !seenElsewhere(parent, hubID) {
+		return hub
+	}
+
+	return parent.Status.HubID
 }
 
 // otherHub returns the other hub to which a cluster belongs; empty if it belongs to none. What the object knows counts while there
-// is no OmniCluster, and while that has not seen the cluster: it may have been made anew. The parent may be nil.
+// is no OmniCluster, and while no hub has seen the cluster for that: it may have been made anew. The parent may be nil.
 func otherHub(parent *v1alpha1.OmniCluster, known string) string {
 	if parent == nil {
 		return known
@@ -62,7 +67,7 @@ func otherHub(parent *v1alpha1.OmniCluster, known string) string {
 		return parent.Status.OtherHub
 	case stalled != nil && stalled.Reason == v1alpha1.ReasonOwnedByOtherHub: // of a version that did not write the field
 		return "the one that its condition Stalled names"
-	case !apimeta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionConnectionReady):
+	case parent.Status.HubID == "" && !apimeta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionConnectionReady):
 		return known
 	default:
 		return ""
@@ -77,14 +82,24 @@ func (a *Access) ofOtherHub(requester Requester, parent *v1alpha1.OmniCluster) s
 		return ""
 	}
 
-	return fmt.Sprintf("the cluster of OmniCluster %q carries the mark of another hub in Omni, %s (this hub is %s)", requester.Cluster, redact.Line(hub), a.HubID)
+	what := "carries the mark of another hub in Omni"
+	if parent == nil {
+		what = "was last seen with the mark of another hub, or by another hub in Omni"
+	}
+
+	return fmt.Sprintf("the cluster of OmniCluster %q %s, %s (this hub is %s)", requester.Cluster, what, redact.Line(hub), a.HubID)
 }
 
-// seenHere continues if this hub has seen in Omni whose the cluster of an OmniCluster is, or if it is not known which hub has. Else
-// the OmniCluster was restored or copied from another hub, and its conditions are of that hub. What that hub removed in the workload
-// cluster since carries no mark, so nothing there tells whose it is. The parent may be nil.
+// seenElsewhere reports whether it was another hub that last saw in Omni whose the cluster of an OmniCluster is: that was restored or
+// copied from there, and its conditions are of that hub. It is false if it is not known which hub it was.
+func seenElsewhere(parent *v1alpha1.OmniCluster, hubID string) bool {
+	return parent.Status.HubID != "" && parent.Status.HubID != hubID
+}
+
+// seenHere waits for this hub to see in Omni whose the cluster of an OmniCluster is, if only another hub has. What that hub removed in
+// the workload cluster since carries no mark, so nothing there tells whose it is. The parent may be nil.
 func (a *Access) seenHere(requester Requester, parent *v1alpha1.OmniCluster) loop.Outcome {
-	if parent == nil || parent.Status.HubID == "" || parent.Status.HubID == a.HubID {
+	if parent == nil || !seenElsewhere(parent, a.HubID) {
 		return loop.Continue(v1alpha1.ReasonConnected, "")
 	}
 

@@ -192,11 +192,16 @@ func withoutOmni(first *releasing, hub copiedHub) {
 
 	first.wantRecords("removed")
 
+	// Nor is anything removed: a deletion waits, and leaves what the first hub has.
+	copied.run("delete", "oss", "removed", "--wait=false")
+	copied.waitCondition("oss", "removed", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonClusterNotInOmni)
+
 	if err := first.omni.ComeBack(); err != nil {
 		first.t.Fatal(err)
 	}
 
-	copied.otherHubs("oss", "removed", first)
+	copied.waitGone("oss", "removed")
+	copied.waitEvent("LeftBehind", "Secret "+first.apps+"/removed stays", first.hubID())
 	copied.otherHubs("ohr", "removed", first)
 	first.wantRecords("removed")
 }

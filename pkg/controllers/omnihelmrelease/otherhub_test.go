@@ -60,39 +60,8 @@ func TestSuspendedReleaseInAClusterOfAnotherHubStays(t *testing.T) {
 // The other hub has uninstalled a release since the snapshot that was restored on this one. Nothing in the workload cluster says so, and
 // Omni, which says whose the cluster is, has not been read here: the release is not installed again.
 func TestReleaseThatTheOtherHubRemovedIsNotInstalledAgain(t *testing.T) {
-	var asked atomic.Int32
-
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.Header().Set("Content-Type", "application/json")
-		_, _ = fmt.Fprint(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"cluster-id"}}`)
-	}))
-	t.Cleanup(server.Close)
-
-	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
-		r.Spec.ClusterRef.Name, r.Spec.KubeconfigSecretRef.Name = "demo", "access"
-	})
-	f.settle()
-	f.admit(kubeconfigFor(server, "token: t"), true)
-
-	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
-	seenBy := func(hub string) {
-		t.Helper()
-
-		if err := f.client.Get(t.Context(), client.ObjectKeyFromObject(parent), parent); err != nil {
-			t.Fatal(err)
-		}
-
-		parent.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnectionReady, Status: yes}}
-		parent.Status.HubID = hub
-
-		if err := f.client.Update(t.Context(), parent); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	seenBy("hub-2")
-
+	f, asked := newRestored(t)
+	f.seenBy("hub-2")
 	f.cluster.revisions = nil
 
 	for range 3 {
@@ -110,11 +79,81 @@ func TestReleaseThatTheOtherHubRemovedIsNotInstalledAgain(t *testing.T) {
 	f.wantActions(helm.ActionInstall)
 
 	// This hub has seen that the cluster is its own.
-	seenBy(thisHub)
+	f.seenBy(thisHub)
 
 	for deadline := time.Now().Add(time.Minute); len(f.cluster.actions()) < 2 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		f.settle()
 	}
 
 	f.wantActions(helm.ActionInstall, helm.ActionInstall)
+}
+
+// A release that was restored together with its OmniCluster is deleted after it, and this hub has never seen in Omni whose the cluster is.
+// The mark on the release may be this hub's, from before the other hub took the cluster over, and that hub needs what runs.
+func TestReleaseInAClusterThatThisHubHasNotSeenStays(t *testing.T) {
+	f, asked := newRestored(t)
+	f.seenBy("hub-2")
+	f.run()
+
+	if got := f.get().Status.OtherHub; got != "hub-2" {
+		t.Errorf("status.otherHub %q", got)
+	}
+
+	if err := f.client.Delete(t.Context(), &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}); err != nil {
+		t.Fatal(err)
+	}
+
+	f.remove()
+
+	for deadline := time.Now().Add(time.Minute); !f.gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		f.settle()
+	}
+
+	if told := f.said(); !f.gone() || !strings.Contains(told, "LeftBehind") || !strings.Contains(told, "by another hub in Omni, hub-2 (this hub is hub-1)") {
+		t.Errorf("gone: %t, events: %s", f.gone(), told)
+	}
+
+	if asked.Load() != 0 {
+		t.Errorf("%d requests to the workload cluster", asked.Load())
+	}
+
+	f.wantActions(helm.ActionInstall)
+}
+
+// newRestored is a fixture with a release that is installed, the real access, and a workload cluster that counts what it is asked.
+func newRestored(t *testing.T) (*fixture, *atomic.Int32) {
+	t.Helper()
+
+	asked := &atomic.Int32{}
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = fmt.Fprint(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"cluster-id"}}`)
+	}))
+	t.Cleanup(server.Close)
+
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
+		r.Spec.ClusterRef.Name, r.Spec.KubeconfigSecretRef.Name = "demo", "access"
+	})
+	f.settle()
+	f.admit(kubeconfigFor(server, "token: t"), true)
+
+	return f, asked
+}
+
+// seenBy says which hub last saw the cluster in Omni.
+func (f *fixture) seenBy(hub string) {
+	f.t.Helper()
+
+	parent := &v1alpha1.OmniCluster{}
+	if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo"}, parent); err != nil {
+		f.t.Fatal(err)
+	}
+
+	parent.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnectionReady, Status: yes}}
+	parent.Status.HubID = hub
+
+	if err := f.client.Update(f.t.Context(), parent); err != nil {
+		f.t.Fatal(err)
+	}
 }

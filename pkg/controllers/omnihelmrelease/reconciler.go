@@ -132,7 +132,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 		Interval:  interval,
 		Suspended: func(release *v1alpha1.OmniHelmRelease) bool { return release.Spec.Suspend },
 		Prepare: func(ctx context.Context, release *v1alpha1.OmniHelmRelease) {
-			release.Status.OtherHub = clusteraccess.OtherHub(ctx, r.client, clusteraccess.RequesterOf(release, nil))
+			release.Status.OtherHub = clusteraccess.OtherHub(ctx, r.client, r.options.HubID, clusteraccess.RequesterOf(release, nil))
 		},
 		NewScope: func(release *v1alpha1.OmniHelmRelease) *scope {
 			return &scope{release: release, last: r.runner.job(release.UID)}

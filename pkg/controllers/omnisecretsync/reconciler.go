@@ -64,7 +64,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniSecretSync, *scope] {
 		Finalizer: v1alpha1.Finalizer,
 		Interval:  func(*v1alpha1.OmniSecretSync) time.Duration { return interval },
 		Prepare: func(ctx context.Context, sync *v1alpha1.OmniSecretSync) {
-			sync.Status.OtherHub = clusteraccess.OtherHub(ctx, r.client, clusteraccess.RequesterOf(sync, nil))
+			sync.Status.OtherHub = clusteraccess.OtherHub(ctx, r.client, r.options.HubID, clusteraccess.RequesterOf(sync, nil))
 		},
 		NewScope: func(sync *v1alpha1.OmniSecretSync) *scope { return &scope{sync: sync} },
 		Phases: []loop.Phase[*scope]{
