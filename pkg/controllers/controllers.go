@@ -127,6 +127,8 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	connectionHealth, clusterHealth := trigger.New[string](wakePacing()), trigger.New[string](wakePacing())
 	clusterChanged := newClusterChanged(clusterHealth)
 
+	looked := newSeen(options)
+
 	pool := newPool(ctx, options, measured.calls, connectionHealth, clusterHealth, clusterChanged)
 
 	// What reads Secrets for users. The controller of OmniKubeconfigExport reads its own.
@@ -144,7 +146,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if err := omnicluster.Add(guarded, omnicluster.Options{
 		Pool: pool, Objects: measured.objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
 		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
-		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts,
+		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts, Seen: looked,
 		Concurrency: options.Concurrency.OmniCluster,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniCluster: %w", err)
@@ -152,7 +154,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 
 	if options.Rollouts {
 		if err := omnirolloutpolicy.Add(mgr, omnirolloutpolicy.Options{
-			Objects: measured.objects, Rollouts: measured.rollouts, Skew: options.ServerClock, Concurrency: options.Concurrency.OmniRolloutPolicy,
+			Objects: measured.objects, Rollouts: measured.rollouts, Seen: looked, Skew: options.ServerClock, Concurrency: options.Concurrency.OmniRolloutPolicy,
 		}); err != nil {
 			return fmt.Errorf("add the controller of OmniRolloutPolicy: %w", err)
 		}

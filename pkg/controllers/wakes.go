@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
@@ -18,6 +19,8 @@ const (
 	// maxRemotes is how many changed clusters of one Omni may wait to be looked up. An Omni chooses their names, and can
 	// send them faster than they are looked up. Beyond it all OmniClusters of the connection are looked at.
 	maxRemotes = 1000
+	// seenDelay gathers the clusters that a new process sees first into one run of their policy.
+	seenDelay = time.Second
 )
 
 func wakePacing() trigger.Pacing {
@@ -32,4 +35,13 @@ func newClusterChanged(clusterHealth *trigger.Trigger[string]) *trigger.Trigger[
 		GroupOf: func(remote watches.Remote) string { return remote.Connection },
 		Instead: clusterHealth.Fire,
 	})
+}
+
+// newSeen returns what the controller of OmniCluster tells that of OmniRolloutPolicy; nil if there are no rollouts.
+func newSeen(options Options) *confirmed.Clusters {
+	if !options.Rollouts {
+		return nil
+	}
+
+	return confirmed.New(trigger.Pacing{Delay: seenDelay})
 }

@@ -94,6 +94,9 @@ func memberOf(name string, stage int, changes ...func(*rollout.Member)) rollout.
 	return m
 }
 
+// unseen has a status that this process has not compared with Omni.
+func unseen(m *rollout.Member) { m.Unseen = true }
+
 // wants sets a version that the cluster's objects ask for and that it does not run yet.
 func wants(version string) func(*rollout.Member) {
 	return func(m *rollout.Member) {

@@ -112,7 +112,7 @@ func (p *Policy) awaited(m Member, earlier int, now time.Time) Verdict {
 		}
 
 		if !p.qualified(earlier, kind, version) {
-			return p.awaitedVersion(earlier, kind, version)
+			return p.awaitedVersion(earlier, kind, version, now)
 		}
 	}
 
@@ -141,7 +141,7 @@ func versionOf(kind v1alpha1.ChangeKind, kubernetes, talos string) string {
 	return kubernetes
 }
 
-func (p *Policy) awaitedVersion(number int, kind v1alpha1.ChangeKind, version string) Verdict {
+func (p *Policy) awaitedVersion(number int, kind v1alpha1.ChangeKind, version string, now time.Time) Verdict {
 	verdict := Verdict{Reason: v1alpha1.ReasonWaitingForStage}
 	name, status := p.Object.Spec.Stages[number].Name, p.status(number)
 	verdict.Message = fmt.Sprintf("%s %s: ", kind, version)
@@ -160,6 +160,8 @@ func (p *Policy) awaitedVersion(number int, kind v1alpha1.ChangeKind, version st
 		verdict.Message += fmt.Sprintf("stage %q runs it in %d of %d clusters, ", name, one.Clusters, status.Clusters)
 
 		switch {
+		case one.Until != nil && !now.Before(one.Until.Time):
+			verdict.Message += "which omni-controller has yet to look at in Omni since it started"
 		case one.Until != nil:
 			verdict.Message += "soaks until " + shownTime(one.Until.UTC())
 		case one.Clusters < one.Needed:
@@ -176,6 +178,15 @@ func (p *Policy) awaitedVersion(number int, kind v1alpha1.ChangeKind, version st
 	return verdict
 }
 
+// notSeen says, of a stage that was quiet before, what else it may lack.
+func notSeen(status v1alpha1.RolloutStageStatus) string {
+	if status.LastQuietSince == nil {
+		return ""
+	}
+
+	return " and was looked at in Omni since omni-controller started"
+}
+
 // awaitedQuiet checks changes whose content differs from cluster to cluster. Nothing tells whether the changes of an
 // earlier stage are the same, so it checks that the earlier stage has been quiet: without such changes for a time.
 func (p *Policy) awaitedQuiet(m Member, earlier int, now time.Time) Verdict {
@@ -183,7 +194,7 @@ func (p *Policy) awaitedQuiet(m Member, earlier int, now time.Time) Verdict {
 	verdict := Verdict{Reason: v1alpha1.ReasonWaitingForStage}
 
 	if status.QuietSince == nil {
-		verdict.Message = fmt.Sprintf("stage %q has changes that wait or are at work, or no cluster that runs well", spec.Name)
+		verdict.Message = fmt.Sprintf("stage %q has changes that wait or are at work, or no cluster that runs well"+notSeen(status), spec.Name)
 
 		return verdict
 	}

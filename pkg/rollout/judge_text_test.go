@@ -179,6 +179,12 @@ func TestJudgeSays(t *testing.T) {
 			policy: list(quiet(0), func(p *v1alpha1.OmniRolloutPolicy) { p.Status.Stages[0].QuietSince = nil }), member: list(patch(time.Hour)),
 			says: `stage "canary" has changes that wait or are at work, or no cluster that runs well`,
 		},
+		"quiet before, and no cluster that was seen": {
+			policy: list(quiet(0), func(p *v1alpha1.OmniRolloutPolicy) {
+				p.Status.Stages[0].QuietSince, p.Status.Stages[0].LastQuietSince = nil, p.Status.Stages[0].QuietSince
+			}), member: list(patch(time.Hour)),
+			says: `stage "canary" has changes that wait or are at work, or no cluster that runs well and was looked at in Omni since omni-controller started`,
+		},
 		"quiet, and soaks": {
 			policy: list(quiet(20 * time.Minute)), member: list(patch(time.Hour)),
 			says: `stage "canary" soaks until Wed 2026-11-25 12:40 UTC`, next: "2026-11-25T12:40:00Z",

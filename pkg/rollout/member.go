@@ -24,6 +24,9 @@ type Member struct {
 	Since   time.Time
 	// Behind is true while the cluster's status is not about its present objects: the status may be out of date.
 	Behind bool
+	// Unseen is true while this process has not found in Omni what the status says of how the cluster runs: the status may be
+	// from before the process began.
+	Unseen bool
 	// Ready is the cluster's condition Ready.
 	Ready bool
 	// Paused is true for a cluster that makes no changes: suspended, observed only, being deleted, locked in Omni, or written

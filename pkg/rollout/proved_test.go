@@ -109,6 +109,9 @@ func TestQuiet(t *testing.T) {
 		"in conflict":              {list(memberOf("c", 0, held("h", patch), conflict), memberOf("d", 0)), before.Time},
 		"only dead ones":           {list(memberOf("c", 0, dead)), time.Time{}},
 		"only failed ones":         {list(memberOf("c", 0, failed("h"))), time.Time{}},
+		"one that was not seen":    {list(memberOf("c", 0, unseen), memberOf("d", 0)), before.Time},
+		"only ones not seen":       {list(memberOf("c", 0, unseen)), time.Time{}},
+		"with a patch, not seen":   {list(memberOf("c", 0, held("h", patch), unseen), memberOf("d", 0)), time.Time{}},
 		"only paused ones":         {list(memberOf("c", 0, paused)), time.Time{}},
 		"no clusters":              {nil, time.Time{}},
 	} {
@@ -127,7 +130,7 @@ func TestQuiet(t *testing.T) {
 			}
 
 			// What is not quiet only because no cluster runs well is remembered.
-			unwell := name == "only dead ones" || name == "only failed ones"
+			unwell := name == "only dead ones" || name == "only failed ones" || name == "only ones not seen"
 			if last := object.Status.Stages[0].LastQuietSince; (last != nil) != unwell || unwell && !last.Equal(before) {
 				t.Errorf("last quiet since %v", last)
 			}
@@ -149,6 +152,7 @@ func TestQuietAgain(t *testing.T) {
 		steps []rollout.Member
 		want  time.Time
 	}{
+		"not seen, and seen":       {list(memberOf("c", 0), memberOf("c", 0, unseen), memberOf("c", 0)), noon},
 		"comes back":               {list(memberOf("c", 0), memberOf("c", 0, dead), memberOf("c", 0, dead), memberOf("c", 0)), noon},
 		"with a version":           {list(memberOf("c", 0), memberOf("c", 0, wants(v2), dead), memberOf("c", 0, wants(v2))), noon},
 		"failed, and mended":       {list(memberOf("c", 0), memberOf("c", 0, failed("h")), memberOf("c", 0)), noon},

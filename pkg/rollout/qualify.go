@@ -85,8 +85,8 @@ func (m *Member) isOut() bool {
 
 // quietSince returns since when a stage is quiet: no cluster has a change, other than of a version, that is held or
 // in progress. A stage without a cluster that counts is not quiet: it proves nothing. If it has clusters that only do
-// not run well at the moment, it returns as last since when the stage was quiet before: otherwise a stage with one
-// cluster that stops running well now and then would begin its soak time again each time, and never end it.
+// not run well at the moment, or have not been seen to, it returns as last since when the stage was quiet before: otherwise
+// a stage with one cluster that stops running well now and then would begin its soak time again each time, and never end it.
 func quietSince(members []*Member, before v1alpha1.RolloutStageStatus, now time.Time) (since, last *metav1.Time) {
 	counted, unwell := 0, 0
 
@@ -97,6 +97,8 @@ func quietSince(members []*Member, before v1alpha1.RolloutStageStatus, now time.
 			unwell++
 		case member.asks(func(kind v1alpha1.ChangeKind) bool { return !isVersion(kind) }):
 			return nil, nil
+		case member.Unseen:
+			unwell++
 		default:
 			counted++
 		}
@@ -124,7 +126,8 @@ func quietSince(members []*Member, before v1alpha1.RolloutStageStatus, now time.
 //
 // A version is proved when enough clusters have each run it well for the soak time, and no cluster that asks for it
 // still has to get it. It goes by the version that clusters run, and not only by healthy clusters: a healthy cluster
-// may not have got the version yet.
+// may not have got the version yet. A version whose soak time has ended goes on soaking until this process has seen that
+// enough clusters still run it well.
 func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.RolloutStage, members []*Member, now time.Time) (next time.Time) {
 	counted := slices.DeleteFunc(slices.Clone(members), func(m *Member) bool { return !m.counts() })
 
@@ -134,13 +137,13 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 
 	for _, kind := range []v1alpha1.ChangeKind{v1alpha1.ChangeKubernetesVersion, v1alpha1.ChangeTalosVersion} {
 		for _, version := range versionsRun(counted, kind) {
-			running, pending := runVersion(counted, kind, version)
+			running, seen, pending := runVersion(counted, kind, version)
 			needed := neededOf(spec, len(counted)+count(members, func(m *Member) bool { return m.broke(kind, version) }))
 			known := slices.ContainsFunc(qualified, func(one v1alpha1.QualifiedVersion) bool { return versionOf(kind, one.Kubernetes, one.Talos) == version })
 
-			var since time.Time // zero: too few run it, or others still have to get it
-			if len(running) >= needed && !pending {
-				since = running[needed-1].Add(soak)
+			var until, since time.Time // zero: too few run it, or others still have to get it
+			if !pending {
+				until, since = soaked(running, needed, soak), soaked(seen, needed, soak)
 			}
 
 			if !since.IsZero() && !now.Before(since) {
@@ -159,7 +162,7 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 			}
 
 			one := soakingVersion(kind, version, len(running), needed)
-			one.Until, next = seconds(since), earliest(next, since)
+			one.Until, next = seconds(until), earliest(next, upcoming(until, now), upcoming(since, now))
 			soaking = append(soaking, one)
 		}
 	}
@@ -194,10 +197,28 @@ func versionsRun(members []*Member, kind v1alpha1.ChangeKind) []string {
 	return slices.Compact(found)
 }
 
-// runVersion returns since when each cluster that runs a version well does so, the longest first. Those that are not
-// needed do not count: one that stops running well now and then must not keep the others' proof from counting. pending
-// says whether a cluster that asks for the version still has to get it.
-func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (running []time.Time, pending bool) {
+// soaked returns when the clusters that are needed will each have run a version for the soak time; zero if too few run it.
+// Those that are not needed do not count: one that stops running well now and then must not keep the others' proof from counting.
+func soaked(running []time.Time, needed int, soak time.Duration) time.Time {
+	if len(running) < needed {
+		return time.Time{}
+	}
+
+	return running[needed-1].Add(soak)
+}
+
+// upcoming returns a time if it is yet to come; otherwise zero.
+func upcoming(t, now time.Time) time.Time {
+	if now.Before(t) {
+		return t
+	}
+
+	return time.Time{}
+}
+
+// runVersion returns since when each cluster that runs a version well does so by its status, the longest first, and the same
+// for those that this process has seen. pending says whether a cluster that asks for the version still has to get it.
+func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (running, seen []time.Time, pending bool) {
 	for _, member := range members {
 		wanted, has := versionOf(kind, member.WantedKubernetes, member.WantedTalos), versionOf(kind, member.Kubernetes, member.Talos)
 
@@ -207,12 +228,16 @@ func runVersion(members []*Member, kind v1alpha1.ChangeKind, version string) (ru
 			pending = true
 		case has == version && member.Healthy && !member.Since.IsZero() && !member.isAdmitted() && !member.Behind:
 			running = append(running, member.Since)
+			if !member.Unseen {
+				seen = append(seen, member.Since)
+			}
 		}
 	}
 
 	slices.SortFunc(running, time.Time.Compare)
+	slices.SortFunc(seen, time.Time.Compare)
 
-	return running, pending
+	return running, seen, pending
 }
 
 // seconds returns a time as the API stores it; nil for the zero time.

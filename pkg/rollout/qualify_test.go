@@ -66,6 +66,10 @@ func TestQualified(t *testing.T) {
 		"only one that is not well":              {members: list(c(1, long, dead))},
 		"only one that failed":                   {members: list(c(1, long, failed("x")))},
 		"only one whose status is behind":        {members: list(c(1, long, behind))},
+		"only one that was not seen":             {members: list(c(1, long, unseen))},
+		"two have to, one of them was not seen":  {needed: "2", members: list(c(1, long), c(2, long, unseen))},
+		"two have to, a third was not seen":      {needed: "2", members: list(c(1, long), c(2, long), c(3, long, unseen)), want: true},
+		"half have to, more were not seen":       {needed: "50%", members: list(c(1, long), c(2, long, unseen), c(3, long, unseen))},
 		"it has moved on":                        {members: list(c(1, long, wants(v3), func(m *rollout.Member) { m.Kubernetes = v2 })), want: true},
 		"it is about to move on":                 {members: list(c(1, long, atWork("h", version), func(m *rollout.Member) { m.WantedKubernetes, m.Healthy = v3, true }))},
 		"no clusters":                            {},
@@ -119,6 +123,29 @@ func TestFlapping(t *testing.T) {
 		if i := slices.IndexFunc(status.Soaking, func(one v1alpha1.SoakingVersion) bool { return one.Kubernetes == v2 }); i >= 0 && !status.Soaking[i].Until.Time.Equal(noon.Add(time.Hour)) {
 			t.Errorf("after %s it soaks until %s", passed, status.Soaking[i].Until)
 		}
+	}
+}
+
+// TestNotSeen: a version goes on soaking after its time until the cluster has been seen. No time ends that.
+func TestNotSeen(t *testing.T) {
+	member := memberOf("c", 0, runs(v2, 2*time.Hour), unseen, func(m *rollout.Member) { m.Talos = "" })
+	want := []v1alpha1.SoakingVersion{{Kubernetes: v2, Clusters: 1, Needed: 1, Until: seconds(noon.Add(-time.Hour))}}
+
+	object, result := after(t, policyOf(), list(member), noon)
+	if diff := cmp.Diff(want, object.Status.Stages[0].Soaking); diff != "" || !result.Next.IsZero() {
+		t.Errorf("next %s (-want +got):\n%s", result.Next, diff)
+	}
+
+	verdict := read(t, object).Judge(memberOf("p", 1, wants(v2)), noon)
+	if verdict.Reason != v1alpha1.ReasonWaitingForStage || !verdict.Next.IsZero() ||
+		verdict.Message != `KubernetesVersion v1.36.1: stage "canary" runs it in 1 of 1 clusters, which omni-controller has yet to look at in Omni since it started` {
+		t.Errorf("%+v", verdict)
+	}
+
+	// Another one has been seen, and is younger.
+	object, result = after(t, object, list(member, memberOf("d", 0, runs(v2, 10*time.Minute), func(m *rollout.Member) { m.Talos = "" })), noon)
+	if got := object.Status.Stages[0].Soaking; len(got) != 1 || !result.Next.Equal(noon.Add(50*time.Minute)) {
+		t.Errorf("next %s, soaking %v", result.Next, got)
 	}
 }
 

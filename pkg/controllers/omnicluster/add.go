@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -38,6 +39,8 @@ type Options struct {
 	RolloutReadyTime time.Duration
 	// Overrides counts the changes that began out of turn. It may be nil without Rollouts.
 	Overrides *metrics.Rollouts
+	// Seen receives since when clusters run well, as this process saw it. It may be nil without Rollouts.
+	Seen *confirmed.Clusters
 	// HubID is the ID of the hub in the ownership mark.
 	HubID string
 	// Concurrency is the number of clusters that are reconciled at the same time.

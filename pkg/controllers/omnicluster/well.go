@@ -27,18 +27,21 @@ func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus
 		known.unwell = r.options.Now()
 	}
 
-	if !runs {
+	if runs {
+		status.Rollout.WellSince = &metav1.Time{Time: later(r.knownWell(s.cluster), known.unwell).UTC().Truncate(time.Second)}
+	} else {
 		status.Rollout.WellSince = nil
-
-		return
 	}
 
-	since := r.knownWell(s.cluster)
-	if known.unwell.After(since) {
-		since = known.unwell
+	r.options.Seen.Note(s.cluster)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
 
-	status.Rollout.WellSince = &metav1.Time{Time: since.UTC().Truncate(time.Second)}
+	return b
 }
 
 // knownWell returns since when a cluster that runs well does so by its status; now if the status does not say it. The

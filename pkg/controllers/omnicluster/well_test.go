@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // wellSince is since when the status says that the cluster runs well; zero if it does not.
@@ -170,4 +172,44 @@ func TestWellSinceThatIsNotCurrent(t *testing.T) {
 			f.quiet()
 		})
 	}
+}
+
+// TestSeen has a new process look at a cluster that runs well by its status: it confirms that only when it has seen it in Omni.
+func TestSeen(t *testing.T) {
+	f := governed(t)
+	since := f.untilWell(true)
+
+	rollouts := f.reconciler.options
+	f.loseOmni(false)
+	f.restart()
+	f.reconciler.options = rollouts
+	f.reconciler.options.Seen = confirmed.New(trigger.Pacing{})
+	f.advance(time.Hour)
+	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMirrorNotSynced)
+
+	if cluster := f.get(); !f.wellSince().Equal(since) || f.reconciler.options.Seen.Confirms(cluster) {
+		t.Errorf("well since %s, and confirmed by a process that has seen nothing", f.wellSince())
+	}
+
+	if err := f.omni.ComeBack(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
+
+	if cluster := f.get(); !f.wellSince().Equal(since) || !f.reconciler.options.Seen.Confirms(cluster) {
+		t.Errorf("well since %s, and not confirmed", f.wellSince())
+	}
+
+	// The status from before is not confirmed any more.
+	before := f.get()
+
+	f.omni.KillMachine(f.machines[0])
+	f.untilWell(false)
+
+	if f.reconciler.options.Seen.Confirms(before) {
+		t.Error("a status from before the cluster broke is confirmed")
+	}
+
+	f.quiet()
 }

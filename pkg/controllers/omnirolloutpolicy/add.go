@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -29,6 +30,8 @@ type Options struct {
 	// Objects and Rollouts receive the metrics.
 	Objects  *metrics.Objects
 	Rollouts *metrics.Rollouts
+	// Seen says which clusters this process has found to run as their statuses say.
+	Seen *confirmed.Clusters
 	// Concurrency is the number of policies that are reconciled at the same time.
 	Concurrency int
 	// Skew returns how far the API server's clock is ahead of ours. Nil: not at all.
@@ -46,8 +49,14 @@ func Add(mgr manager.Manager, options Options) error {
 		For(&v1alpha1.OmniRolloutPolicy{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.OmniCluster{}, r.ofNamespace()).
 		Watches(&v1alpha1.OmniRolloutPolicy{}, r.ofNamespace(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesRawSource(options.Seen.Source(r.policiesOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+// policiesOf returns the policies of a namespace.
+func (r *reconciler) policiesOf(ctx context.Context, namespace string) []reconcile.Request {
+	return index.Requests(ctx, r.client, &v1alpha1.OmniRolloutPolicyList{}, client.InNamespace(namespace))
 }
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -60,7 +69,7 @@ func (r *reconciler) ofNamespace() handler.EventHandler {
 			return
 		}
 
-		for _, policy := range index.Requests(ctx, r.client, &v1alpha1.OmniRolloutPolicyList{}, client.InNamespace(object.GetNamespace())) {
+		for _, policy := range r.policiesOf(ctx, object.GetNamespace()) {
 			q.AddAfter(policy, gather)
 		}
 	}

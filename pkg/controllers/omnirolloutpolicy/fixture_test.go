@@ -15,9 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // Versions that the tests roll out.
@@ -36,6 +38,7 @@ type fixture struct {
 	loop     *loop.Reconciler[*v1alpha1.OmniRolloutPolicy, *scope]
 	events   *looptest.Events
 	rollouts *metrics.Rollouts
+	seen     *confirmed.Clusters
 	now      time.Time
 	skew     time.Duration
 	writes   int
@@ -64,15 +67,31 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 			},
 		}).Build()
 
+	f.restart()
+	f.note(objects...)
+
+	return f
+}
+
+// restart makes a controller in a process that has seen no cluster.
+func (f *fixture) restart() {
+	f.seen = confirmed.New(trigger.Pacing{})
 	r := newReconciler(f.client, f.events, Options{
-		Objects: metrics.NewObjects(), Rollouts: f.rollouts,
+		Objects: metrics.NewObjects(), Rollouts: f.rollouts, Seen: f.seen,
 		Now: func() time.Time { return f.now }, Skew: func() time.Duration { return f.skew },
 	})
 	f.loop = loop.New(r.kind(), loop.Settings{
 		Client: f.client, Events: f.events, Jitter: func(interval time.Duration) time.Duration { return interval },
 	})
+}
 
-	return f
+// note has the process see in Omni what the statuses of clusters say.
+func (f *fixture) note(objects ...client.Object) {
+	for _, object := range objects {
+		if cluster, isCluster := object.(*v1alpha1.OmniCluster); isCluster {
+			f.seen.Note(cluster)
+		}
+	}
 }
 
 func key(name string) types.NamespacedName {
@@ -122,6 +141,8 @@ func (f *fixture) put(object client.Object) {
 	if err := f.client.Status().Update(f.t.Context(), status); err != nil {
 		f.t.Fatal(err)
 	}
+
+	f.note(status)
 }
 
 // newPolicy has the stages canary and prod, which take one cluster at a time.
@@ -155,7 +176,7 @@ func newCluster(name, tier string, changes ...func(*v1alpha1.OmniCluster)) *v1al
 				}},
 			},
 			Omni:    &v1alpha1.OmniClusterRemoteStatus{KubernetesVersion: v1},
-			Rollout: &v1alpha1.OmniClusterRollout{Governed: true, Policy: "production"},
+			Rollout: &v1alpha1.OmniClusterRollout{Governed: true, Policy: "production", WellSince: &metav1.Time{Time: noon.Add(-1000 * time.Hour)}},
 		},
 	}
 	for _, change := range changes {
@@ -179,7 +200,7 @@ func waits(ago time.Duration) func(*v1alpha1.OmniCluster) {
 func works(o *v1alpha1.OmniCluster) {
 	waits(time.Hour)(o)
 	o.Status.Rollout.State = v1alpha1.RolloutAdmitted
-	o.Status.Conditions[0].Status = metav1.ConditionFalse
+	o.Status.Conditions[0].Status, o.Status.Rollout.WellSince = metav1.ConditionFalse, nil
 }
 
 // isDone is done with the change, and has run v2 since some time before noon.
@@ -188,7 +209,7 @@ func isDone(ago time.Duration) func(*v1alpha1.OmniCluster) {
 		o.Spec.Kubernetes.Version, o.Status.Omni.KubernetesVersion = v2, v2
 		at := metav1.NewTime(noon.Add(-ago))
 		o.Status.Rollout = &v1alpha1.OmniClusterRollout{
-			Governed: true, Policy: "production", Last: &v1alpha1.RolloutResult{Hash: "hash-" + o.Name, Result: v1alpha1.RolloutDone, Time: at},
+			Governed: true, Policy: "production", WellSince: &at, Last: &v1alpha1.RolloutResult{Hash: "hash-" + o.Name, Result: v1alpha1.RolloutDone, Time: at},
 		}
 		o.Status.Conditions[0].Status, o.Status.Conditions[0].LastTransitionTime = metav1.ConditionTrue, at
 	}

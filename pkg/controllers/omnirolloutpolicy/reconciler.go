@@ -99,10 +99,10 @@ func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, erro
 	result := policy.Evaluate(s.members, now)
 	s.result = &result
 
-	outcome := loop.Continue(v1alpha1.ReasonInForce, "%s", summary(result, s.members))
+	outcome := loop.Continue(v1alpha1.ReasonInForce, "%s", summary(result, s.members, now))
 	if s.policy.Spec.Hold {
 		outcome = loop.Continue(v1alpha1.ReasonPolicyOnHold, "spec.hold is set: nothing begins until it is released (kubectl omni hold %s -n %s --release); %s",
-			s.policy.Name, s.policy.Namespace, summary(result, s.members))
+			s.policy.Name, s.policy.Namespace, summary(result, s.members, now))
 	}
 
 	if !result.Next.IsZero() {
@@ -116,7 +116,7 @@ func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, erro
 const shownNames = 3
 
 // summary returns the state of the rollout in one line: the numbers, what other policies select as well, and what soaks.
-func summary(result rollout.Result, members []rollout.Member) string {
+func summary(result rollout.Result, members []rollout.Member, now time.Time) string {
 	clusters := int32(0)
 	for _, stage := range result.Status.Stages {
 		clusters += stage.Clusters
@@ -143,11 +143,12 @@ func summary(result rollout.Result, members []rollout.Member) string {
 		text += "; nothing begins in those that another OmniRolloutPolicy selects as well: " + strings.Join(conflicts, ", ")
 	}
 
-	return text + soaking(result.Status)
+	return text + soaking(result.Status, now)
 }
 
-// soaking says what changes wait for: versions that stages soak. No change waits for those of the last stage.
-func soaking(status v1alpha1.OmniRolloutPolicyStatus) string {
+// soaking says what changes wait for: versions that stages soak. No change waits for those of the last stage. A version goes
+// on soaking when its time is over, until this process has seen the clusters.
+func soaking(status v1alpha1.OmniRolloutPolicyStatus, now time.Time) string {
 	if status.Held == 0 {
 		return ""
 	}
@@ -156,9 +157,14 @@ func soaking(status v1alpha1.OmniRolloutPolicyStatus) string {
 
 	for _, stage := range status.Stages[:max(0, len(status.Stages)-1)] {
 		for _, version := range stage.Soaking {
-			if version.Until != nil {
-				text += fmt.Sprintf("; stage %q soaks %s until %s", stage.Name,
-					nameOf(v1alpha1.QualifiedVersion{Kubernetes: version.Kubernetes, Talos: version.Talos}), version.Until.UTC().Format("Mon 2006-01-02 15:04 MST"))
+			name := nameOf(v1alpha1.QualifiedVersion{Kubernetes: version.Kubernetes, Talos: version.Talos})
+
+			switch {
+			case version.Until == nil:
+			case now.Before(version.Until.Time):
+				text += fmt.Sprintf("; stage %q soaks %s until %s", stage.Name, name, version.Until.UTC().Format("Mon 2006-01-02 15:04 MST"))
+			default:
+				text += fmt.Sprintf("; stage %q has soaked %s, and omni-controller has yet to look at its clusters in Omni", stage.Name, name)
 			}
 		}
 	}
@@ -190,7 +196,7 @@ func (r *reconciler) membersOf(ctx context.Context, policy *rollout.Policy) ([]r
 		}
 
 		member := policy.MemberOf(cluster)
-		member.HasLeft = !selected
+		member.HasLeft, member.Unseen = !selected, !r.options.Seen.Confirms(cluster)
 		member.Conflict = selected && isSelectedBy(others, cluster)
 		members = append(members, member)
 	}

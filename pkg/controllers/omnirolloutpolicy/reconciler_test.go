@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -370,5 +371,60 @@ omni_rollout_oldest_held_timestamp_seconds{namespace="fleet",policy="production"
 
 	if got := testutil.CollectAndCount(f.rollouts); got != 0 {
 		t.Errorf("%d series of a policy that is gone", got)
+	}
+}
+
+// TestAfterAnAbsence: the controller was away when canary broke, and when its soak time ended. Nothing is proved by the status
+// from before, until the new process has seen in Omni what it says.
+func TestAfterAnAbsence(t *testing.T) {
+	canary := newCluster("c1", "canary", isDone(2*time.Hour))
+
+	for name, test := range map[string]struct {
+		found   *v1alpha1.OmniCluster // by the new process
+		tickets string
+		says    string
+	}{
+		"it still runs well": {found: canary, tickets: "p1 (prod)"},
+		"it has not been seen": {
+			says: `; stage "canary" has soaked Kubernetes v1.36.1, and omni-controller has yet to look at its clusters in Omni`,
+		},
+		"it does not run well, and the status does not say so yet": {
+			found: newCluster("c1", "canary", isDone(2*time.Hour), func(o *v1alpha1.OmniCluster) { o.Status.Rollout.WellSince = nil }),
+			says:  `; stage "canary" has soaked Kubernetes v1.36.1, and omni-controller has yet to look at its clusters in Omni`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newPolicy("production"), canary.DeepCopy(), newCluster("p1", "prod", waits(time.Hour)))
+			f.now = noon.Add(-2 * time.Hour)
+			before, _ := f.run("production")
+			wantTickets(t, before, "")
+
+			f.now = noon
+			f.restart()
+
+			// The status says what it said before: nothing is written, and no time passes that would change it.
+			policy, after := f.run("production")
+			if diff := cmp.Diff(before.Status.Stages, policy.Status.Stages, cmpopts.IgnoreFields(v1alpha1.RolloutStageStatus{}, "QuietSince", "LastQuietSince")); diff != "" || after != interval {
+				t.Errorf("the next run is in %s, the stages (-before +after):\n%s", after, diff)
+			}
+
+			if test.found != nil {
+				f.note(test.found)
+			}
+
+			policy, _ = f.run("production")
+			wantTickets(t, policy, test.tickets)
+
+			if got := condition(policy, "Ready"); test.says != "" && !strings.HasSuffix(got, test.says) {
+				t.Error(got)
+			}
+
+			f.writes = 0
+			f.run("production")
+
+			if f.writes != 0 {
+				t.Errorf("%d writes", f.writes)
+			}
+		})
 	}
 }

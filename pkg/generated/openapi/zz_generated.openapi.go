@@ -9741,7 +9741,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStageStatus(ref common.ReferenceCallba
 					},
 					"quietSince": {
 						SchemaProps: spec.SchemaProps{
-							Description: "quietSince is since when no cluster of the stage has a change other than a version that waits or is at work. Unset while one has, and while no cluster runs well.",
+							Description: "quietSince is since when no cluster of the stage has a change other than a version that waits or is at work. Unset while one has, and while no cluster runs well, or omni-controller has not looked at one in Omni since it started.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},
@@ -9955,7 +9955,7 @@ func schema_pkg_apis_omni_v1alpha1_SoakingVersion(ref common.ReferenceCallback) 
 					},
 					"until": {
 						SchemaProps: spec.SchemaProps{
-							Description: "until is when it will have run long enough, if nothing changes. Unset while too few clusters run it, or a cluster of the stage still has to get it.",
+							Description: "until is when it will have run long enough, if nothing changes. In the past while omni-controller has not looked at enough of these clusters in Omni since it started. Unset while too few clusters run it, or a cluster of the stage still has to get it.",
 							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
 						},
 					},

@@ -271,7 +271,7 @@ type RolloutStageStatus struct {
 	Soaking []SoakingVersion `json:"soaking,omitempty"`
 
 	// quietSince is since when no cluster of the stage has a change other than a version that waits or is at work.
-	// Unset while one has, and while no cluster runs well.
+	// Unset while one has, and while no cluster runs well, or omni-controller has not looked at one in Omni since it started.
 	// +optional
 	QuietSince *metav1.Time `json:"quietSince,omitempty"`
 
@@ -311,8 +311,9 @@ type SoakingVersion struct {
 	// needed is the number of clusters that have to.
 	Needed int32 `json:"needed"`
 
-	// until is when it will have run long enough, if nothing changes. Unset while too few clusters run it, or a cluster
-	// of the stage still has to get it.
+	// until is when it will have run long enough, if nothing changes. In the past while omni-controller has not looked at
+	// enough of these clusters in Omni since it started. Unset while too few clusters run it, or a cluster of the stage still
+	// has to get it.
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 }

@@ -51,7 +51,7 @@ type RolloutStageStatusApplyConfiguration struct {
 	// soaking are versions that clusters of the stage run, and that it has not proved yet; at most 10.
 	Soaking []SoakingVersionApplyConfiguration `json:"soaking,omitempty"`
 	// quietSince is since when no cluster of the stage has a change other than a version that waits or is at work.
-	// Unset while one has, and while no cluster runs well.
+	// Unset while one has, and while no cluster runs well, or omni-controller has not looked at one in Omni since it started.
 	QuietSince *v1.Time `json:"quietSince,omitempty"`
 	// lastQuietSince is what quietSince was before the last cluster of the stage stopped running well. If one runs well
 	// again without such a change, quietSince goes on from it. Unset at all other times.

@@ -35,8 +35,9 @@ type SoakingVersionApplyConfiguration struct {
 	Clusters *int32 `json:"clusters,omitempty"`
 	// needed is the number of clusters that have to.
 	Needed *int32 `json:"needed,omitempty"`
-	// until is when it will have run long enough, if nothing changes. Unset while too few clusters run it, or a cluster
-	// of the stage still has to get it.
+	// until is when it will have run long enough, if nothing changes. In the past while omni-controller has not looked at
+	// enough of these clusters in Omni since it started. Unset while too few clusters run it, or a cluster of the stage still
+	// has to get it.
 	Until *v1.Time `json:"until,omitempty"`
 }
 
