@@ -111,7 +111,7 @@ func (p *Policy) awaited(m Member, earlier int, now time.Time) Verdict {
 			continue
 		}
 
-		if !p.qualified(earlier, kind, version) {
+		if !p.qualified(earlier, kind, version, now) {
 			return p.awaitedVersion(earlier, kind, version, now)
 		}
 	}
@@ -123,9 +123,9 @@ func (p *Policy) awaited(m Member, earlier int, now time.Time) Verdict {
 	return Verdict{}
 }
 
-func (p *Policy) qualified(number int, kind v1alpha1.ChangeKind, version string) bool {
+func (p *Policy) qualified(number int, kind v1alpha1.ChangeKind, version string, now time.Time) bool {
 	for _, one := range p.status(number).Qualified {
-		if versionOf(kind, one.Kubernetes, one.Talos) == version {
+		if versionOf(kind, one.Kubernetes, one.Talos) == version && isProved(one, now) {
 			return true
 		}
 	}

@@ -19,7 +19,8 @@ func (p *Policy) stageStatuses(members []*Member, now time.Time) (statuses []v1a
 
 		one := v1alpha1.RolloutStageStatus{
 			Name: spec.Name, Clusters: number(inStage, func(m *Member) bool { return !m.Paused }), Held: number(inStage, (*Member).isHeld),
-			Failed: number(inStage, (*Member).countsAsFailed), NotReady: number(inStage, (*Member).isOut), Qualified: before.Qualified,
+			Failed: number(inStage, (*Member).countsAsFailed), NotReady: number(inStage, (*Member).isOut),
+			Qualified: slices.DeleteFunc(slices.Clone(before.Qualified), func(one v1alpha1.QualifiedVersion) bool { return !isProved(one, now) }),
 		}
 		one.QuietSince, one.LastQuietSince = quietSince(inStage, before, now)
 
@@ -108,6 +109,8 @@ func quietSince(members []*Member, before v1alpha1.RolloutStageStatus, now time.
 	if known == nil {
 		known = before.LastQuietSince
 	}
+
+	known = NotAfter(known, now)
 
 	switch {
 	case counted == 0 && unwell == 0:

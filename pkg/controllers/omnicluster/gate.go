@@ -73,7 +73,7 @@ func (r *reconciler) gateOf(found rollout.Selection, cluster *v1alpha1.OmniClust
 	gate := consent.Gate{
 		Policy: found.Name, Revision: found.Revision, OnlyBefore: found.Left, Place: fmt.Sprintf("OmniRolloutPolicy %q", found.Name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
-		Turn:  consent.Turn{Started: r.started, Tried: r.triedAt(cluster), ReadyTime: r.options.RolloutReadyTime},
+		Turn:  consent.Turn{Started: byClock(r.started, r.options.Now()), Tried: r.triedAt(cluster), ReadyTime: r.options.RolloutReadyTime},
 	}
 	gate.Turn.Healthy, gate.Turn.Since = r.healthy(cluster)
 

@@ -63,6 +63,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		RunSuspended: true,
 		NewScope: func(cluster *v1alpha1.OmniCluster) *scope {
 			r.firstLook.Do(func() { r.started = r.options.Now() })
+			r.correctTimes(cluster)
 
 			return &scope{cluster: cluster, name: cluster.EffectiveClusterName(), hubs: hubs.Hubs{Own: r.options.HubID}}
 		},

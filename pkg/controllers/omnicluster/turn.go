@@ -105,11 +105,7 @@ func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since
 		since = written.Time
 	}
 
-	if since.Before(r.started) {
-		since = r.started
-	}
-
-	return healthy, since
+	return healthy, later(since, byClock(r.started, r.options.Now()))
 }
 
 // turnNow returns the state of the cluster's turn with what Omni says now: the status may be from before a write, and a

@@ -51,11 +51,12 @@ func (r *reconciler) knownWell(cluster *v1alpha1.OmniCluster) time.Time {
 		return known.Time
 	}
 
-	if since := rollout.ReadySince(cluster); !since.IsZero() && !cluster.Spec.Suspend {
+	now := r.options.Now()
+	if since := rollout.ReadySince(cluster); !since.IsZero() && !cluster.Spec.Suspend && !since.After(now) {
 		return since
 	}
 
-	return r.options.Now()
+	return now
 }
 
 // hasOtherVersions reports whether Omni was told to run other versions than those that the status has.

@@ -39,7 +39,7 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 	before, gate := d.before(), d.facts.Gate
 	next := &v1alpha1.OmniClusterRollout{
 		Governed: gate.Governed, Policy: gate.Policy, Stage: gate.Stage, WellSince: before.WellSince,
-		Last: before.Last, Failure: before.Failure, Override: before.Override,
+		Last: d.lastTurn(before), Failure: before.Failure, Override: before.Override,
 	}
 
 	// A failure under another policy does not count for this one.

@@ -40,6 +40,24 @@ func (d Decision) end(next *v1alpha1.OmniClusterRollout, hash string, result v1a
 	}
 }
 
+// lastTurn returns how the last turn ended, no later than now: a later end is from a clock that was ahead, and would keep the
+// next ticket for the same changes away. But it is never earlier than the ticket that it has ended.
+func (d Decision) lastTurn(before v1alpha1.OmniClusterRollout) *v1alpha1.RolloutResult {
+	last := before.Last
+	if last == nil || !last.Time.After(d.facts.Now) {
+		return last
+	}
+
+	corrected := *last
+	corrected.Time = d.now()
+
+	if ticket := d.facts.Gate.Ticket; ticket != nil && rollout.IsUsed(*ticket, before) && corrected.Time.Before(&ticket.Since) {
+		corrected.Time = ticket.Since
+	}
+
+	return &corrected
+}
+
 // useOverride records that an override of the changes of a hash has had its turn.
 func useOverride(next *v1alpha1.OmniClusterRollout, hash string, at metav1.Time) {
 	if next.Override == nil || next.Override.Hash != hash || next.Override.UsedTime != nil {

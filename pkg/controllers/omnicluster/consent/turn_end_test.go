@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
@@ -279,6 +281,41 @@ func TestOutcomeOfTheWriteIsUnknown(t *testing.T) {
 
 			if last := tt.status().Last; last == nil || last.Result != v1alpha1.RolloutReturned {
 				t.Errorf("%+v", tt.status())
+			}
+		})
+	}
+}
+
+// TestEndByAClockAhead: an end that is later than now would keep the next ticket for the same changes away. It is now, but
+// never earlier than the ticket that it ends.
+func TestEndByAClockAhead(t *testing.T) {
+	for name, test := range map[string]struct {
+		ticket *time.Duration // when it was given, from now; nil: it is gone
+		want   time.Duration  // of the end, from now
+	}{
+		"the ticket is gone":               {},
+		"the ticket is from now":           {ticket: new(time.Duration(0))},
+		"the ticket is from a clock ahead": {ticket: new(time.Hour), want: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTurns(t)
+			tt.wait = closed()
+			tt.ask("v1.35.0", "v1.36.1")
+			tt.decide()
+			tt.ticket()
+
+			ticket := tt.gate.Ticket
+			tt.cluster.Status.Rollout.Last = &v1alpha1.RolloutResult{Hash: ticket.Hash, Result: v1alpha1.RolloutReturned, Time: metav1.Time{Time: tt.now.Add(2 * time.Hour)}}
+			tt.gate.Ticket = nil
+
+			if test.ticket != nil {
+				ticket.Since.Time, tt.gate.Ticket = tt.now.Add(*test.ticket), ticket
+			}
+
+			tt.decide()
+
+			if last := tt.status().Last; !last.Time.Time.Equal(tt.now.Add(test.want)) {
+				t.Errorf("%+v, and it is %s", last, tt.now)
 			}
 		})
 	}

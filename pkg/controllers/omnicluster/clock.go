@@ -1,0 +1,44 @@
+package omnicluster
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+)
+
+// correctTimes has the times that count in a rollout be no later than now, in the status and in what this process keeps. Later
+// ones were written while the clock was ahead: a turn would not end before the clock gets there. Package
+// consent corrects when the last turn ended: that depends on the ticket.
+func (r *reconciler) correctTimes(cluster *v1alpha1.OmniCluster) {
+	now, known, status := r.options.Now(), r.processStates.of(cluster), &cluster.Status
+	known.unwell, known.tried.at = byClock(known.unwell, now), byClock(known.tried.at, now)
+	status.LastSyncTime = rollout.NotAfter(status.LastSyncTime, now)
+
+	turn := status.Rollout
+	if turn == nil {
+		return
+	}
+
+	isTried := turn.AdmittedSince != nil && turn.AdmittedSince.Time.Equal(known.tried.since)
+
+	for _, since := range []**metav1.Time{&turn.WellSince, &turn.AdmittedSince, &turn.HeldSince, &turn.ChangedSince} {
+		*since = rollout.NotAfter(*since, now)
+	}
+
+	if isTried {
+		known.tried.since = turn.AdmittedSince.Time // it is the same turn
+	}
+}
+
+// byClock returns when something was that this process remembers, by the clock as it is now: it may have been set since. The
+// zero time stays.
+func byClock(then, now time.Time) time.Time {
+	if then.IsZero() {
+		return then
+	}
+
+	return now.Add(-max(0, now.Sub(then))) // by the monotonic clock
+}
