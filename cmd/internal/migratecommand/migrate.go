@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"omni.texashpc.com/omni-cluster-operator/cmd/internal/interrupt"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/migrate"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
@@ -210,7 +211,7 @@ func newMigrateRunCommand(ctx context.Context, connect func() (*rest.Config, err
 				return err
 			}
 
-			if err := options.confirm(command, "This stops the old operator, deletes its definitions with all objects (they are in the backup), "+
+			if err := options.confirm(ctx, command, "This stops the old operator, deletes its definitions with all objects (they are in the backup), "+
 				"and makes them anew for this operator. Omni keeps every cluster."); err != nil {
 				return err
 			}
@@ -244,7 +245,7 @@ func newMigrateUndoCommand(ctx context.Context, connect func() (*rest.Config, er
 				return err
 			}
 
-			if err := options.confirm(command, "This gives the objects back to the old operator, and starts it."); err != nil {
+			if err := options.confirm(ctx, command, "This gives the objects back to the old operator, and starts it."); err != nil {
 				return err
 			}
 
@@ -259,7 +260,7 @@ func newMigrateUndoCommand(ctx context.Context, connect func() (*rest.Config, er
 }
 
 // confirm asks the user, with the name of the management cluster, unless --yes is set.
-func (o *Options) confirm(command *cobra.Command, what string) error {
+func (o *Options) confirm(ctx context.Context, command *cobra.Command, what string) error {
 	if o.Yes {
 		return nil
 	}
@@ -271,7 +272,9 @@ func (o *Options) confirm(command *cobra.Command, what string) error {
 
 	fmt.Fprintf(command.OutOrStdout(), "Management cluster: %s\n%s\nGo on? Type yes: ", redact.Line(hub.Host), what)
 
-	answer, err := bufio.NewReader(io.LimitReader(command.InOrStdin(), 100)).ReadString('\n')
+	answer, err := interrupt.Call(ctx, func() (string, error) {
+		return bufio.NewReader(io.LimitReader(command.InOrStdin(), 100)).ReadString('\n')
+	})
 	if strings.TrimSpace(answer) == "yes" {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -85,6 +86,36 @@ func TestTheQuestionNamesTheHub(t *testing.T) {
 		if err := command.ExecuteContext(t.Context()); err == nil || !strings.Contains(output.String(), "Management cluster: https://hub.example.com\n") {
 			t.Errorf("%s: %v\n%s", what, err, &output)
 		}
+	}
+}
+
+// An interrupted question is not answered with yes.
+func TestTheQuestionIsInterrupted(t *testing.T) {
+	hub := func() (*rest.Config, error) { return &rest.Config{Host: "https://hub.example.com"}, nil }
+
+	for _, what := range []string{"run", "undo"} {
+		typed, keyboard := io.Pipe()
+		ctx, interrupt := context.WithTimeout(t.Context(), 50*time.Millisecond)
+
+		command := NewFor(ctx, hub)
+		command.SetArgs([]string{what, "--backup", filepath.Join(t.TempDir(), "backup")})
+		command.SetIn(typed)
+		command.SetOut(io.Discard)
+
+		ended := make(chan error, 1)
+		go func() { ended <- command.ExecuteContext(ctx) }()
+
+		select {
+		case err := <-ended:
+			if err == nil || !strings.Contains(err.Error(), "nobody answered, and nothing was changed") {
+				t.Errorf("%s: %v", what, err)
+			}
+		case <-time.After(3 * time.Second):
+			t.Errorf("%s goes on asking", what)
+		}
+
+		interrupt()
+		_ = keyboard.Close()
 	}
 }
 

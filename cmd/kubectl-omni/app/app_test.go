@@ -2,6 +2,8 @@ package app
 
 import (
 	"bytes"
+	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -26,6 +29,9 @@ import (
 // today is when the tests run the commands.
 var today = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
+// commandTimeout is how long a command may take.
+const commandTimeout = 20 * time.Second
+
 // session is a user of the plugin before a fleet.
 type session struct {
 	t      *testing.T
@@ -33,6 +39,7 @@ type session struct {
 	raw    *dynamicfake.FakeDynamicClient
 	hub    *kubefake.Clientset
 	input  string
+	stdin  io.Reader // instead of input
 }
 
 func newSession(t *testing.T) *session {
@@ -78,22 +85,49 @@ func (s *session) run(args ...string) (output, shown string, err error) {
 func (s *session) execute(args ...string) (output, shown string, status int, err error) {
 	s.t.Helper()
 
+	return s.executeUntil(s.t.Context(), args...)
+}
+
+// executeUntil runs a command that is interrupted when the context is done. It has to end then.
+func (s *session) executeUntil(ctx context.Context, args ...string) (output, shown string, status int, err error) {
+	s.t.Helper()
+
 	var out, errOut bytes.Buffer
+
+	if s.stdin == nil {
+		s.stdin = strings.NewReader(s.input)
+	}
 
 	flags := genericclioptions.NewConfigFlags(true)
 	namespace := "fleet"
 	flags.Namespace = &namespace
 
 	tool := &tool{
-		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(s.input), Out: &out, ErrOut: &errOut}, flags: flags, client: s.client, raw: s.raw, hub: s.hub,
+		IOStreams: genericiooptions.IOStreams{In: s.stdin, Out: &out, ErrOut: &errOut}, flags: flags, client: s.client, raw: s.raw, hub: s.hub,
 		now: func() time.Time { return today },
 	}
 
-	command := tool.command(s.t.Context())
+	command := tool.command(ctx)
 	command.SetArgs(args)
-	executed, err := command.ExecuteContextC(s.t.Context())
 
-	return out.String(), errOut.String(), statusOf(executed, err), err
+	ended := make(chan struct{})
+
+	var executed *cobra.Command
+
+	go func() {
+		defer close(ended)
+
+		executed, err = command.ExecuteContextC(ctx)
+	}()
+
+	select {
+	case <-ended:
+		return out.String(), errOut.String(), statusOf(executed, err), err
+	case <-time.After(commandTimeout):
+		s.t.Fatalf("%v has not ended after %s", args, commandTimeout)
+
+		return "", "", 0, nil
+	}
 }
 
 func (s *session) cluster(name string) *v1alpha1.OmniCluster {

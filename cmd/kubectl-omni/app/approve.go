@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -21,7 +22,7 @@ func (c *confirmation) addFlags(command *cobra.Command) {
 }
 
 // check asks whether it is this that the user means.
-func (c *confirmation) check(t *tool, hash, question string) error {
+func (c *confirmation) check(ctx context.Context, t *tool, hash, question string) error {
 	switch {
 	case c.yes && c.hash == "":
 		return errors.New("--yes needs --hash: what is there now may be something else than what you have looked at")
@@ -30,7 +31,7 @@ func (c *confirmation) check(t *tool, hash, question string) error {
 	case c.yes:
 		return nil
 	default:
-		return t.confirm(question)
+		return t.confirm(ctx, question)
 	}
 }
 
@@ -69,7 +70,7 @@ field it prints what to commit instead.`,
 				return err
 			}
 
-			if err = confirmed.check(t, hash, fmt.Sprintf("Approve %s of cluster %s (hash %s)?", these(len(destroying)), cluster.Name, hash)); err != nil {
+			if err = confirmed.check(command.Context(), t, hash, fmt.Sprintf("Approve %s of cluster %s (hash %s)?", these(len(destroying)), cluster.Name, hash)); err != nil {
 				return err
 			}
 

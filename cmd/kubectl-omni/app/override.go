@@ -77,7 +77,7 @@ func (t *tool) override(ctx context.Context, cluster *v1alpha1.OmniCluster, conf
 		}
 	}
 
-	if err = confirmed.check(t, hash, fmt.Sprintf("Let %s%s of cluster %s begin now (hash %s)?", these(all), left, cluster.Name, hash)); err != nil {
+	if err = confirmed.check(ctx, t, hash, fmt.Sprintf("Let %s%s of cluster %s begin now (hash %s)?", these(all), left, cluster.Name, hash)); err != nil {
 		return err
 	}
 

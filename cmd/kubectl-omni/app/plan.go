@@ -44,7 +44,7 @@ there: not what Omni would do. Rules of the API are checked, and nothing is chan
 		ValidArgsFunction: t.completeClusters,
 		RunE: func(command *cobra.Command, args []string) error {
 			if len(files) > 0 {
-				return t.planFiles(files, *format)
+				return t.planFiles(command.Context(), files, *format)
 			}
 
 			client, namespace, err := t.api()

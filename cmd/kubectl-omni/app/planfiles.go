@@ -1,10 +1,12 @@
 package app
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,8 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/cmd/internal/interrupt"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -33,43 +38,80 @@ type fieldChange struct {
 // planFiles sends the objects of our group in files to the API server as a dry run, and tells in which fields they differ
 // from what is there. Nothing is changed. What Omni would make of it, nobody knows before. An object that is refused does not
 // keep the others from being shown.
-func (t *tool) planFiles(files []string, format string) error {
+func (t *tool) planFiles(ctx context.Context, files []string, format string) error {
 	namespace, explicit, err := t.flags.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
 		return fmt.Errorf("find the namespace: %w", err)
 	}
 
-	infos, err := resource.NewBuilder(t.flags).Unstructured().NamespaceParam(namespace).DefaultNamespace().RequireNamespace().
-		FilenameParam(explicit, &resource.FilenameOptions{Filenames: files, Recursive: true}).Flatten().ContinueOnError().Do().Infos()
-
-	problems, changes, others := []error{err}, []fieldChange{}, 0
-
-	for _, info := range infos {
-		if info.Mapping.GroupVersionKind.Group != v1alpha1.GroupName {
-			others++
-
-			continue
-		}
-
-		found, err := planFile(info)
-		if err != nil {
-			problems = append(problems, fmt.Errorf("%s %q: %w", info.Mapping.GroupVersionKind.Kind, info.Name, err))
-		}
-
-		changes = append(changes, found...)
+	config, err := t.config()
+	if err != nil {
+		return err
 	}
 
-	if others > 0 {
-		_, err := fmt.Fprintf(t.ErrOut, "%d objects of other groups are left out.\n", others)
+	http.DefaultClient.Timeout = config.Timeout // the library gets files of https with it
+
+	builder := resource.NewBuilder(&boundedGetter{t.flags, config}).Unstructured().NamespaceParam(namespace).DefaultNamespace().RequireNamespace().
+		FilenameParam(explicit, &resource.FilenameOptions{Filenames: files, Recursive: true}).Flatten().ContinueOnError()
+
+	found, err := interrupt.Call(ctx, func() (comparison, error) { return compareFiles(builder) })
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	problems := []error{err}
+
+	if found.others > 0 {
+		_, err := fmt.Fprintf(t.ErrOut, "%d objects of other groups are left out.\n", found.others)
 		problems = append(problems, err)
 	}
 
-	if problem := errors.Join(append(problems, t.writeFieldChanges(format, changes))...); problem != nil || len(changes) == 0 {
+	if problem := errors.Join(append(problems, t.writeFieldChanges(format, found.changes))...); problem != nil || len(found.changes) == 0 {
 		return problem
 	}
 
 	return errChanges
 }
+
+// comparison is how the objects of files differ from those that are there.
+type comparison struct {
+	changes []fieldChange
+	others  int // objects of other groups
+}
+
+// compareFiles compares the objects that a builder finds. The library knows no context.
+func compareFiles(builder *resource.Builder) (comparison, error) {
+	found := comparison{changes: []fieldChange{}}
+	infos, err := builder.Do().Infos()
+	problems := []error{err}
+
+	for _, info := range infos {
+		if info.Mapping.GroupVersionKind.Group != v1alpha1.GroupName {
+			found.others++
+
+			continue
+		}
+
+		changes, err := planFile(info)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s %q: %w", info.Mapping.GroupVersionKind.Kind, info.Name, err))
+		}
+
+		found.changes = append(found.changes, changes...)
+	}
+
+	return found, errors.Join(problems...)
+}
+
+// boundedGetter finds the management cluster by the flags, and bounds each request to it.
+type boundedGetter struct {
+	*genericclioptions.ConfigFlags
+
+	config *rest.Config
+}
+
+// ToRESTConfig is how the library reaches objects.
+func (g *boundedGetter) ToRESTConfig() (*rest.Config, error) { return rest.CopyConfig(g.config), nil }
 
 func (t *tool) writeFieldChanges(format string, changes []fieldChange) error {
 	if done, err := t.encode(format, changes); done {

@@ -1,6 +1,12 @@
 package app
 
 import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,5 +30,59 @@ func TestCompare(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Objects are asked for as everything else is: with the deadline of the plugin, and in its name.
+func TestObjectsOfFilesAreAskedForByThePlugin(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	const (
+		objects = "/apis/omni.texashpc.com/v1alpha1/namespaces/fleet/omniclusters/edge-01"
+		group   = `{"name":"omni.texashpc.com","versions":[{"groupVersion":"omni.texashpc.com/v1alpha1","version":"v1alpha1"}]}`
+		kind    = `{"name":"omniclusters","namespaced":true,"kind":"OmniCluster","verbs":["get","patch"]}`
+	)
+
+	answers := map[string]string{
+		"GET /api":                             `{"kind":"APIVersions","apiVersion":"v1","versions":[]}`,
+		"GET /apis":                            `{"kind":"APIGroupList","apiVersion":"v1","groups":[` + group + `]}`,
+		"GET /apis/omni.texashpc.com/v1alpha1": `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"omni.texashpc.com/v1alpha1","resources":[` + kind + `]}`,
+		"PATCH " + objects:                     `{"kind":"OmniCluster","apiVersion":"omni.texashpc.com/v1alpha1","metadata":{"name":"edge-01"}}`,
+	}
+
+	agents := make(chan string, 10)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == objects {
+			agents <- r.UserAgent()
+		}
+
+		answer, has := answers[r.Method+" "+r.URL.Path]
+		if !has {
+			answer = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`
+		}
+
+		w.Header().Set("Content-Type", "application/json")
+
+		if !has {
+			w.WriteHeader(http.StatusNotFound)
+		}
+
+		_, _ = io.WriteString(w, answer)
+	}))
+	t.Cleanup(server.Close)
+
+	output, _, err := newSession(t).run("plan", "-f", manifest(t), "--server", server.URL, "--cache-dir", t.TempDir())
+	if !errors.Is(err, errChanges) || !strings.Contains(output, "(created)") {
+		t.Errorf("%v\n%s", err, output)
+	}
+
+	if len(agents) != 2 {
+		t.Errorf("%d requests", len(agents))
+	}
+
+	for range len(agents) {
+		if agent := <-agents; !strings.HasPrefix(agent, "kubectl-omni/") {
+			t.Errorf("asked as %q", agent)
+		}
 	}
 }

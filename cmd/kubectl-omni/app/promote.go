@@ -47,7 +47,8 @@ func (t *tool) promoteCommand() *cobra.Command {
 			}
 
 			if !yes {
-				if err = t.confirm(fmt.Sprintf("Let stage %s of %s begin until %s, whether the earlier stages have proved a change or not?", args[1], policy.Name, until)); err != nil {
+				question := fmt.Sprintf("Let stage %s of %s begin until %s, whether the earlier stages have proved a change or not?", args[1], policy.Name, until)
+				if err = t.confirm(command.Context(), question); err != nil {
 					return err
 				}
 			}

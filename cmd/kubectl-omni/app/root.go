@@ -45,7 +45,7 @@ type tool struct {
 // Main runs the plugin and returns the status of the process: 0, and 1 for an error. `plan` has the statuses of kubectl diff:
 // 1 for changes, and 2 for an error.
 func Main(streams genericiooptions.IOStreams, args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := untilSignal()
 	defer stop()
 
 	command := NewCommand(ctx, streams)
@@ -57,6 +57,14 @@ func Main(streams genericiooptions.IOStreams, args []string) int {
 	}
 
 	return statusOf(executed, err)
+}
+
+// untilSignal is done at the first signal to end. The second one ends the process, whatever it waits for.
+func untilSignal() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+
+	return ctx, stop
 }
 
 // statusOf is the status of the process after a command has ended.
