@@ -22,14 +22,19 @@ func (r *reconciler) correctTimes(cluster *v1alpha1.OmniCluster) {
 		return
 	}
 
-	isTried := turn.AdmittedSince != nil && turn.AdmittedSince.Time.Equal(known.tried.since)
+	isAdmitted, isTried := known.admitted.isOf(turn), !r.triedAt(cluster).IsZero()
 
 	for _, since := range []**metav1.Time{&turn.WellSince, &turn.AdmittedSince, &turn.HeldSince, &turn.ChangedSince} {
 		*since = rollout.NotAfter(*since, now)
 	}
 
+	// It is the same turn.
+	if isAdmitted {
+		known.admitted.since = turn.AdmittedSince.Time
+	}
+
 	if isTried {
-		known.tried.since = turn.AdmittedSince.Time // it is the same turn
+		known.tried.since = turn.AdmittedSince.Time
 	}
 }
 

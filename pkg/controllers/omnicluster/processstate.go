@@ -22,6 +22,7 @@ type processState struct {
 	checked  *plan.Checked // what is known of the template
 	reverts  revertWatch   // what had to be changed back in Omni
 	outage   time.Time     // since when a deletion cannot use Omni; zero if it can
+	admitted admitted      // what Omni had when a turn was admitted
 	tried    tried         // when the changes of a turn were tried
 	unwell   time.Time     // when the cluster was last seen not to run well, or told to run another version
 	logged   digest        // the plan that was logged last

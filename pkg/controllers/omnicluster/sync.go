@@ -24,7 +24,7 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 	}
 
 	if s.gate.Holds() {
-		if s.gate.Turn, err = turnNow(ctx, s); err != nil {
+		if s.gate.Turn, err = r.turnNow(ctx, s); err != nil {
 			return consent.Decision{}, err
 		}
 	}
@@ -35,6 +35,7 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.deletions.in(s.cluster.Namespace), Now: r.options.Now(),
 	})
 	r.keepSettling(s, decision.Settling)
+	r.noteAdmitted(ctx, s, decision.Rollout())
 
 	return decision, nil
 }

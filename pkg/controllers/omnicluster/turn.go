@@ -110,7 +110,7 @@ func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since
 
 // turnNow returns the state of the cluster's turn with what Omni says now: the status may be from before a write, and a
 // later one may have been lost.
-func turnNow(ctx context.Context, s *scope) (consent.Turn, error) {
+func (r *reconciler) turnNow(ctx context.Context, s *scope) (consent.Turn, error) {
 	turn, status := s.gate.Turn, s.cluster.Status.Rollout
 	if stateOf(status) != v1alpha1.RolloutAdmitted && (status == nil || status.Failure == nil) {
 		return turn, nil // nothing is at work, and nothing failed
@@ -126,7 +126,7 @@ func turnNow(ctx context.Context, s *scope) (consent.Turn, error) {
 
 	// A failure from before the turn is that of the changes before. The status of Available may be older than both.
 	if status.AdmittedSince != nil {
-		if message := observe.GivenUp(observed, status.AdmittedSince.Time); message != "" {
+		if message := observe.GivenUp(observed, r.upgradesBefore(s.cluster)); message != "" {
 			turn.Failed = v1alpha1.ReasonUpgradeFailed + ": " + message
 		}
 	}

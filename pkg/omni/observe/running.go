@@ -89,15 +89,25 @@ func underWay(upgrade Upgrade) string {
 	return text
 }
 
-// GivenUp returns the message about an upgrade that Omni gave up after a time; empty if it gave none up since. For some
-// time after a new version was written, Omni still says what became of the one before.
-func GivenUp(s Status, after time.Time) string {
-	failed := func(upgrade Upgrade) bool { return upgrade.Phase == "Failed" && upgrade.Updated.After(after) }
+// UpgradeTimes is when Omni last wrote of the upgrades of a cluster, by its clock; zero if it has not.
+type UpgradeTimes struct{ Kubernetes, Talos time.Time }
+
+// TimesOfUpgrades returns when Omni last wrote of the upgrades of a cluster.
+func TimesOfUpgrades(s Status) UpgradeTimes {
+	return UpgradeTimes{Kubernetes: s.Kubernetes.Updated, Talos: s.Talos.Updated}
+}
+
+// GivenUp returns the message about an upgrade that Omni gave up later than it wrote of it before; empty if it gave none up
+// since. For some time after a new version was written, Omni still says what became of the one before.
+func GivenUp(s Status, before UpgradeTimes) string {
+	failed := func(upgrade Upgrade, before time.Time) bool {
+		return upgrade.Phase == "Failed" && upgrade.Updated.After(before)
+	}
 
 	switch {
-	case failed(s.Kubernetes):
+	case failed(s.Kubernetes, before.Kubernetes):
 		return redact.Bounded(gaveUp("Kubernetes", s.Kubernetes), redact.MaxBytes)
-	case failed(s.Talos):
+	case failed(s.Talos, before.Talos):
 		return redact.Bounded(gaveUp("Talos", s.Talos), redact.MaxBytes)
 	default:
 		return ""

@@ -178,8 +178,14 @@ func TestGivenUp(t *testing.T) {
 		"Kubernetes before, Talos now": {kubernetes: failed(-time.Hour), talos: failed(time.Second), want: "the Talos upgrade failed: no image"},
 		"both before":                  {kubernetes: failed(-time.Hour), talos: failed(-time.Hour)},
 	} {
-		if got := GivenUp(Status{Kubernetes: test.kubernetes, Talos: test.talos}, begun); got != test.want {
+		if got := GivenUp(Status{Kubernetes: test.kubernetes, Talos: test.talos}, UpgradeTimes{Kubernetes: begun, Talos: begun}); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+
+	// Each has its own time.
+	status := Status{Kubernetes: failed(time.Second), Talos: failed(time.Hour)}
+	if got := GivenUp(status, TimesOfUpgrades(status)); got != "" {
+		t.Errorf("what Omni wrote before: %q", got)
 	}
 }
