@@ -130,11 +130,7 @@ func save(ctx context.Context, command *cobra.Command, from source, path string)
 		return fmt.Errorf("%w: choose another place, or - for standard output", err)
 	}
 
-	if _, err := snapshot.Save(ctx, client, path); err != nil {
-		return err
-	}
-
-	info, err := snapshot.Inspect(path)
+	info, err := snapshot.Save(ctx, client, path)
 	if err != nil {
 		return err
 	}

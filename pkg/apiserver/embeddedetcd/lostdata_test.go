@@ -1,8 +1,11 @@
 package embeddedetcd_test
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +99,43 @@ func TestLostData(t *testing.T) {
 
 	write(t, newest, []byte("damaged"))
 	begin(t, t.TempDir(), snapshots, "damaged, as it seems")
+}
+
+// TestLostDataDamagedPages: a server that has no data does not start beside a snapshot with a damaged page, and does not crash.
+func TestLostDataDamagedPages(t *testing.T) {
+	snapshots, first := t.TempDir(), t.TempDir()
+	path := filepath.Join(snapshots, "omni-20261121T000000Z.db")
+
+	use(t, first, func(client *clientv3.Client) {
+		for i := range 20 { // more than one page
+			put(t, client, anObject+strconv.Itoa(i), strings.Repeat("x", 1000))
+		}
+	})
+	saveBefore(t, first, path)
+	damagePage(t, path, anObject+"7")
+	begin(t, t.TempDir(), snapshots, "damaged, as it seems")
+}
+
+// damagePage clears the beginning of a page that has a text, and makes the checksum fit: as a snapshot that etcd made of a
+// damaged database.
+func damagePage(t *testing.T, path, text string) {
+	t.Helper()
+
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	database, size := content[:len(content)-sha256.Size], os.Getpagesize()
+
+	for at := 0; at < len(database); at += size {
+		if bytes.Contains(database[at:at+size], []byte(text)) {
+			clear(database[at : at+16])
+		}
+	}
+
+	sum := sha256.Sum256(database)
+	write(t, path, append(database, sum[:]...))
 }
 
 // TestDataBegunAnew: a server that started empty while the snapshots were not mounted does not go on beside them.

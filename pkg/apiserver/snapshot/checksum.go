@@ -16,7 +16,7 @@ const pageUnit = 512
 var (
 	errNoChecksum = errors.New("there is no checksum at the end: this is not a whole snapshot " +
 		"(a database that was copied out of a data directory has none either)")
-	errPages    = errors.New("the pages of its database are damaged, although its checksum fits: take another snapshot")
+	errPages    = errors.New("the pages of its database are damaged, although its checksum fits")
 	errChecksum = errors.New("the checksum does not match: the snapshot is damaged")
 )
 

@@ -2,8 +2,11 @@ package snapshot
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"hash"
+	"hash/crc32"
 	"os"
 	"runtime/debug"
 	"slices"
@@ -12,10 +15,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
-	etcdsnapshot "go.etcd.io/etcd/etcdutl/v3/snapshot"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
-	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -48,89 +49,101 @@ type Info struct {
 }
 
 // Inspect reads a snapshot. It fails if the file is not whole or was damaged.
-func Inspect(path string) (info *Info, err error) {
-	// The database is a memory-mapped file, and bbolt panics on pages that it did not write, or reads beyond the end.
-	// A panic in another goroutine cannot be recovered here.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if recover() != nil {
-			info, err = nil, fmt.Errorf("read the snapshot %s: %w", path, errPages)
-		}
-	}()
-
-	return inspect(path)
-}
-
-func inspect(path string) (*Info, error) {
+func Inspect(path string) (*Info, error) {
 	if err := Verify(path); err != nil {
 		return nil, err
 	}
 
-	file, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("look at the snapshot: %w", err)
-	}
+	info, err := read(context.Background(), path)
 
-	if err := refuseOthers(path); err != nil {
+	switch {
+	case errors.Is(err, errPages):
+		return nil, fmt.Errorf("read the snapshot %s: %w: take another snapshot", path, err)
+	case err != nil:
 		return nil, fmt.Errorf("read the snapshot %s: %w", path, err)
 	}
 
-	status, err := etcdsnapshot.NewV3(zap.NewNop()).Status(path)
-	if err != nil {
-		return nil, fmt.Errorf("read the snapshot %s: %w", path, err)
-	}
-
-	info := &Info{
-		Path:        path,
-		Written:     file.ModTime().UTC().Truncate(time.Second),
-		Size:        file.Size(),
-		Hash:        fmt.Sprintf("%08x", status.Hash),
-		Revision:    status.Revision,
-		Keys:        status.TotalKey,
-		EtcdVersion: status.Version,
-	}
-
-	return info, info.readContent(path)
+	return info, nil
 }
 
-// refuseOthers refuses databases of programs other than etcd, because etcd's code does not check for them.
-func refuseOthers(path string) error {
+// read reads the database of a snapshot, every page of it. It keeps the keys in memory, as etcd does, and no value.
+func read(ctx context.Context, path string) (info *Info, err error) {
+	// bbolt, which reads where the pages begin, panics on what it did not write, or reads beyond the end of the file.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if recover() != nil {
+			info, err = nil, errPages
+		}
+	}()
+
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err // says it all
+	}
+	defer file.Close()
+
+	stat, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+
 	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: time.Second})
 	if err != nil {
-		return err // the caller says of what
+		return nil, err
 	}
 	defer db.Close()
 
-	return db.View(func(tx *bolt.Tx) error { // our own errors
-		for _, bucket := range [][]byte{schema.Key.Name(), schema.Meta.Name()} {
-			if tx.Bucket(bucket) == nil {
-				return errors.New("it is a database, but not one of etcd")
-			}
+	info = &Info{Path: path, Written: stat.ModTime().UTC().Truncate(time.Second), Size: stat.Size()}
+
+	return info, db.View(func(tx *bolt.Tx) error { // our own errors
+		if err := refuseOthers(tx); err != nil {
+			return err
+		}
+
+		pages, err := openPages(file, stat.Size(), tx)
+		if err != nil {
+			return err
+		}
+
+		c := &content{sum: crc32.New(crc32.MakeTable(crc32.Castagnoli)), keys: map[string]struct{}{}}
+		if err := pages.forEach(ctx, c.begin); err != nil {
+			return err
+		}
+
+		info.describe(c)
+
+		if version := schema.ReadStorageVersionFromSnapshot(tx); version != nil {
+			info.EtcdVersion = version.String()
 		}
 
 		return nil
 	})
 }
 
-func (i *Info) readContent(path string) error {
-	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: time.Second})
-	if err != nil {
-		return fmt.Errorf("open the snapshot %s: %w", path, err)
-	}
-	defer db.Close()
-
-	c := &content{objects: map[string]object{}}
-
-	if err := db.View(func(tx *bolt.Tx) error {
-		return tx.Bucket(schema.Key.Name()).ForEach(c.add)
-	}); err != nil {
-		return fmt.Errorf("read the snapshot %s: %w", path, err)
+// refuseOthers refuses databases of programs other than etcd.
+func refuseOthers(tx *bolt.Tx) error {
+	for _, bucket := range [][]byte{schema.Key.Name(), schema.Meta.Name()} {
+		if tx.Bucket(bucket) == nil {
+			return errors.New("it is a database, but not one of etcd")
+		}
 	}
 
+	return nil
+}
+
+func (i *Info) describe(c *content) {
+	i.Hash = fmt.Sprintf("%08x", c.sum.Sum32())
+	i.Revision = c.revision
+	i.Keys = len(c.keys)
 	i.DataVersion = c.dataVersion
 	i.Objects = map[string]int{}
 
-	for _, object := range c.objects {
+	for key := range c.keys {
+		object, ours := objectOf([]byte(key))
+		if !ours {
+			continue
+		}
+
 		i.Objects[object.resource]++
 
 		if !slices.Contains(i.Prefixes, object.prefix) {
@@ -139,41 +152,66 @@ func (i *Info) readContent(path string) error {
 	}
 
 	slices.Sort(i.Prefixes)
-
-	return nil
 }
 
 // object is what the key of one of our objects says.
 type object struct{ prefix, resource string }
 
-// content collects our objects at the last revision.
+// content collects what is in a database.
 type content struct {
-	objects     map[string]object // by key
+	sum         hash.Hash32 // as etcdutl computes it
+	revision    int64
+	keys        map[string]struct{} // at the last revision
 	dataVersion int
+}
+
+// begin returns what to do with the keys of a bucket.
+func (c *content) begin(bucket []byte) func(key, value []byte) error {
+	changes := bytes.Equal(bucket, schema.Key.Name())
+
+	c.sum.Write(bucket)
+
+	return func(key, value []byte) error {
+		c.sum.Write(key)
+		c.sum.Write(value)
+
+		if !changes {
+			return nil
+		}
+
+		return c.add(key, value)
+	}
 }
 
 // add applies one change, in the order of revisions.
 func (c *content) add(revision, value []byte) error {
+	c.revision = mvcc.BytesToRev(revision).Main // it panics if this is none
+
 	var change mvccpb.KeyValue
 	if err := proto.Unmarshal(value, &change); err != nil {
 		return fmt.Errorf("decode a change: %w", err)
 	}
 
-	switch found, ours := objectOf(change.Key); {
-	case mvcc.IsTombstone(revision) && string(change.Key) == dataversion.Key:
-		c.dataVersion = 0
-	case mvcc.IsTombstone(revision):
-		delete(c.objects, string(change.Key))
-	case bytes.Equal(change.Key, []byte(dataversion.Key)):
-		version, err := dataversion.Parse(change.Value)
-		c.dataVersion = version
-
-		return err
-	case ours:
-		c.objects[string(change.Key)] = found
+	removed := mvcc.IsTombstone(revision)
+	if removed {
+		delete(c.keys, string(change.Key))
+	} else {
+		c.keys[string(change.Key)] = struct{}{}
 	}
 
-	return nil
+	switch {
+	case string(change.Key) != dataversion.Key:
+		return nil
+	case removed:
+		c.dataVersion = 0
+
+		return nil
+	}
+
+	version, err := dataversion.Parse(change.Value)
+	c.dataVersion = version
+
+	return err
 }
 
 // IsObject reports whether a key is that of one of our objects.

@@ -33,43 +33,59 @@ func Stream(ctx context.Context, client clientv3.Maintenance, to io.Writer) (int
 	return c.size, nil
 }
 
-// Save writes a snapshot of the etcd into a file, readable by its owner only, and returns its size in bytes. The file
+// Save writes a snapshot of the etcd into a file, readable by its owner only, and returns what it contains. The file
 // appears under its name, or replaces the file of that name, only when the snapshot is complete, verified and synced
-// to disk; after an error everything is as before. Save also removes unfinished files of killed processes from the
-// directory.
-func Save(ctx context.Context, client clientv3.Maintenance, path string) (int64, error) {
+// to disk, and every page of its database was read: the checksum that etcd computes is of what it sends, damaged or not.
+// After an error everything is as before. Save also removes unfinished files of killed processes from the directory.
+func Save(ctx context.Context, client clientv3.Maintenance, path string) (*Info, error) {
 	dir := filepath.Dir(path)
 
 	// A rename would replace a device, or a link such as /dev/stdout.
 	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("%s is no file, but a %s: give the name of a file", path, kind(info.Mode()))
+		return nil, fmt.Errorf("%s is no file, but a %s: give the name of a file", path, kind(info.Mode()))
 	}
 
 	file, err := createUnfinished(dir)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 
-	size, err := Stream(ctx, client, file)
-	if err == nil {
-		err = file.Sync()
-	}
+	info, err := saveInto(ctx, client, file)
 
 	// The file gets its name before it is closed, because closing unlocks it: an unlocked file under the old name
 	// would look abandoned.
 	if err == nil {
+		info.Path = path
 		err = os.Rename(file.Name(), path)
 	}
 
 	if err != nil {
-		return 0, errors.Join(fmt.Errorf("write the snapshot: %w", err), file.Close(), os.Remove(file.Name()))
+		return nil, errors.Join(fmt.Errorf("write the snapshot: %w", err), file.Close(), os.Remove(file.Name()))
 	}
 
 	if err := file.Close(); err != nil {
-		return 0, fmt.Errorf("close the snapshot: %w", err)
+		return nil, fmt.Errorf("close the snapshot: %w", err)
 	}
 
-	return size, syncDirectory(dir)
+	return info, syncDirectory(dir)
+}
+
+// saveInto writes a snapshot into an open file, and reads what was written.
+func saveInto(ctx context.Context, client clientv3.Maintenance, file *os.File) (*Info, error) {
+	if _, err := Stream(ctx, client, file); err != nil {
+		return nil, err
+	}
+
+	if err := file.Sync(); err != nil {
+		return nil, err // the caller says of what
+	}
+
+	info, err := read(ctx, file.Name())
+	if errors.Is(err, errPages) {
+		return nil, fmt.Errorf("%w: so are those of etcd itself, as it seems. Snapshots from before stay as they are: restore one", err)
+	}
+
+	return info, err
 }
 
 func kind(mode os.FileMode) string {

@@ -3,6 +3,8 @@ package snapshot_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -11,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	etcdsnapshot "go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.uber.org/zap"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
@@ -32,7 +36,7 @@ func TestSaveAndInspect(t *testing.T) {
 
 	path := filepath.Join(t.TempDir(), "saved.db")
 
-	size, err := snapshot.Save(t.Context(), client, path)
+	saved, err := snapshot.Save(t.Context(), client, path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,10 +46,19 @@ func TestSaveAndInspect(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	if diff := cmp.Diff(saved, info); diff != "" {
+		t.Error(diff)
+	}
+
+	status, err := etcdsnapshot.NewV3(zap.NewNop()).Status(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	// etcd writes its version some seconds after the first start.
 	want := &snapshot.Info{
-		Path: path, Written: info.Written, Size: size, Hash: info.Hash, Revision: last.Header.GetRevision(),
-		Keys: 4, EtcdVersion: info.EtcdVersion, DataVersion: 1, Objects: map[string]int{"omniclusters": 2, "omniworkers": 1}, Prefixes: []string{"/omni-apiserver"},
+		Path: path, Written: info.Written, Size: status.TotalSize + sha256.Size, Hash: fmt.Sprintf("%08x", status.Hash), Revision: last.Header.GetRevision(),
+		Keys: 4, EtcdVersion: status.Version, DataVersion: 1, Objects: map[string]int{"omniclusters": 2, "omniworkers": 1}, Prefixes: []string{"/omni-apiserver"},
 	}
 	if diff := cmp.Diff(want, info); diff != "" {
 		t.Error(diff)

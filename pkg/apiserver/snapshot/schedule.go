@@ -113,13 +113,13 @@ func (s *Schedule) takeOne(ctx context.Context, now time.Time) (taken bool, err 
 
 	path := filepath.Join(s.Dir, nameAt(now))
 
-	size, err := Save(ctx, s.Client, path)
+	info, err := Save(ctx, s.Client, path)
 	if err != nil {
 		return false, err
 	}
 
-	s.Metrics.succeeded(now, size)
-	klog.InfoS("Took a snapshot of etcd", "file", path, "bytes", size)
+	s.Metrics.succeeded(now, info.Size)
+	klog.InfoS("Took a snapshot of etcd", "file", path, "bytes", info.Size)
 
 	return true, s.prune(path, now)
 }

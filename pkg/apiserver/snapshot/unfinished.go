@@ -23,7 +23,8 @@ func IsUnfinished(name string) bool {
 }
 
 // createUnfinished creates a file that becomes a snapshot. The file is locked while it is open, so that other
-// processes see that somebody writes it; the kernel releases the lock when the process is killed.
+// processes see that somebody writes it; the kernel releases the lock when the process is killed. The lock is a shared
+// one, so that bbolt can open the file before it gets its name.
 func createUnfinished(dir string) (*os.File, error) {
 	if err := removeAbandoned(dir); err != nil {
 		return nil, err
@@ -36,7 +37,7 @@ func createUnfinished(dir string) (*os.File, error) {
 
 	// Some network file systems have no locks. At worst, two processes that save into one directory at the same time
 	// disturb each other, and one of them fails.
-	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	_ = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
 
 	return file, nil
 }

@@ -1,0 +1,182 @@
+package snapshot_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"google.golang.org/protobuf/proto"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+)
+
+const sector = 512
+
+// largerDatabase is the file of an etcd database whose keys fill many pages, and one value several of them.
+func largerDatabase(t testing.TB) []byte {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "db")
+
+	db, err := bolt.Open(path, 0o600, &bolt.Options{NoFreelistSync: true, PageSize: 4096}) // as etcd opens it
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if err := db.Update(func(tx *bolt.Tx) error {
+		for _, bucket := range []schemaBucket{schema.Key, schema.Meta} {
+			if _, err := tx.CreateBucket(bucket.Name()); err != nil {
+				return err
+			}
+		}
+
+		return fill(tx.Bucket(schema.Key.Name()))
+	}); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return content
+}
+
+type schemaBucket interface{ Name() []byte }
+
+func fill(keys *bolt.Bucket) error {
+	for revision := range int64(200) {
+		size := 300
+		if revision == 100 {
+			size = 10_000
+		}
+
+		value, err := proto.Marshal(&mvccpb.KeyValue{
+			Key: fmt.Appendf(nil, "/omni-apiserver/omni.texashpc.com/omniclusters/a/%03d", revision), Value: bytes.Repeat([]byte("v"), size),
+		})
+		if err != nil {
+			return err
+		}
+
+		if err := keys.Put(mvcc.RevToBytes(mvcc.Revision{Main: revision + 2}, mvcc.NewRevBytes()), value); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// signed appends the checksum that etcd would: etcd computes it when it copies pages, whatever is in them.
+func signed(database []byte) []byte {
+	sum := sha256.Sum256(database)
+
+	return append(bytes.Clone(database), sum[:]...)
+}
+
+func inspect(t *testing.T, content []byte) (*snapshot.Info, error) {
+	t.Helper()
+
+	path := filepath.Join(t.TempDir(), "snapshot.db")
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return snapshot.Inspect(path)
+}
+
+// keyPage finds a page of a database that has keys only.
+func keyPage(t testing.TB, database []byte) int {
+	t.Helper()
+
+	for at := 2 * 4096; at < len(database); at += 4096 {
+		if leaf, count := binary.NativeEndian.Uint16(database[at+8:]) == 2, binary.NativeEndian.Uint16(database[at+10:]); leaf && count > 4 {
+			return at
+		}
+	}
+
+	t.Fatal("no page has keys")
+
+	return 0
+}
+
+// TestSaveOfADamagedDatabase: etcd goes on with a damaged page that it does not read, and its checksum is that of what it
+// sends. The file of before is still there, and nothing else.
+func TestSaveOfADamagedDatabase(t *testing.T) {
+	database := largerDatabase(t)
+	clear(database[keyPage(t, database):][:sector])
+
+	dir := t.TempDir()
+	path := filepath.Join(dir, "saved.db")
+	touch(t, path)
+
+	_, err := snapshot.Save(t.Context(), sends{content: bytes.NewReader(signed(database))}, path)
+	if err == nil || !strings.Contains(err.Error(), "damaged, although its checksum fits") {
+		t.Errorf("got %v", err)
+	}
+
+	if content, err := os.ReadFile(path); err != nil || string(content) != "x" || len(names(t, dir)) != 1 {
+		t.Errorf("%d bytes, %v, in %q", len(content), err, names(t, dir))
+	}
+}
+
+// TestInspectDamagedSectors: whatever sector of a disk is bad, there is an error or the same content, and no panic: bbolt
+// has goroutines of its own, whose panics end the process.
+func TestInspectDamagedSectors(t *testing.T) {
+	database := largerDatabase(t)
+
+	whole, err := inspect(t, signed(database))
+	if err != nil || whole.Objects["omniclusters"] != 200 {
+		t.Fatalf("%v, %v", whole, err)
+	}
+
+	page := keyPage(t, database)
+
+	for at := 2 * 4096; at < len(database); at += sector {
+		for _, content := range []byte{0, 0xff} {
+			damaged := damage(database, at, bytes.Repeat([]byte{content}, sector))
+
+			switch info, err := inspect(t, signed(damaged)); {
+			case at == page && err == nil:
+				t.Errorf("no error for a damaged page, at %d", at)
+			case err == nil && (info.Revision != whole.Revision || info.Keys != whole.Keys):
+				t.Errorf("sector at %d, filled with %x: %+v", at, content, info)
+			}
+		}
+	}
+}
+
+// FuzzInspectPages damages pages, with a checksum that fits: what is read is the whole, or there is an error.
+func FuzzInspectPages(f *testing.F) {
+	database := largerDatabase(f)
+	page := keyPage(f, database)
+
+	for _, at := range []int{0, 4096, 2 * 4096, page, page + 8, page + 10, page + 12, page + 15, page + 16, page + 20, page + 24, page + 28, page + 31} {
+		f.Add(at, []byte{0x7f})
+		f.Add(at, []byte{0xff, 0xff, 0xff, 0xff})
+	}
+
+	f.Fuzz(func(t *testing.T, at int, change []byte) {
+		content := signed(damage(database, at, change))
+
+		foreigntest.WantAllocated(t, 64<<20, func() {
+			if info, err := inspect(t, content); err == nil && info.Keys > 200 {
+				t.Errorf("%+v", info)
+			}
+		})
+	})
+}

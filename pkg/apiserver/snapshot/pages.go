@@ -1,0 +1,250 @@
+package snapshot
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// The format of bbolt's files, in the byte order of the machine. A page begins with its number, its kind, a count, and how
+// many pages it goes on over. A branch or a leaf has as many elements as it counts, of one size, then keys and values.
+const (
+	headerSize   = 16
+	elementSize  = 16
+	branchPage   = uint16(0x01)
+	leafPage     = uint16(0x02)
+	freelistPage = uint16(0x10)
+	bucketFlag   = uint32(0x01)
+	// freelistAt is where a meta page has the number of the page with the list of free pages; noFreelist if there is none.
+	freelistAt = 48
+	noFreelist = math.MaxUint64
+)
+
+// database reads a bbolt file and checks every page that is in use. bbolt itself panics on damaged pages, or reads beyond the
+// end of the file; its own check does so in goroutines where nobody can recover. What passes here, it can open.
+type database struct {
+	file     io.ReaderAt
+	pageSize int64
+	root     uint64
+	freelist uint64
+	seen     []bool // the pages that were read, by number
+}
+
+// openPages reads where the tree of pages begins. bbolt has checked the meta page of the transaction.
+func openPages(file io.ReaderAt, size int64, tx *bolt.Tx) (*database, error) {
+	d := &database{file: file, pageSize: int64(tx.DB().Info().PageSize), root: uint64(tx.Cursor().Bucket().Root())}
+
+	// A meta page that was not damaged, but made, can have any size.
+	if tx.Size() < 2*d.pageSize || tx.Size() > size {
+		return nil, errPages
+	}
+
+	field := make([]byte, 8)
+	if _, err := file.ReadAt(field, int64(tx.ID()%2)*d.pageSize+freelistAt); err != nil {
+		return nil, fmt.Errorf("read the meta page: %w", err)
+	}
+
+	d.freelist = binary.NativeEndian.Uint64(field)
+	d.seen = make([]bool, tx.Size()/d.pageSize)
+
+	return d, nil
+}
+
+// forEach reads all keys, in order. begin is called with the name of each bucket, and returns what is called with its keys
+// and values. What these are given, they may not keep.
+func (d *database) forEach(ctx context.Context, begin func(bucket []byte) func(key, value []byte) error) error {
+	if err := d.walk(d.root, nil, nil, func(e element) error {
+		if e.flags != bucketFlag || len(e.value) < 16 {
+			return errPages
+		}
+
+		visit := begin(e.key)
+		each := func(e element) error {
+			if e.flags != 0 { // etcd has no buckets in buckets
+				return errPages
+			}
+
+			if err := ctx.Err(); err != nil { // a large database takes some seconds
+				return err
+			}
+
+			return visit(e.key, e.value)
+		}
+
+		if root := binary.NativeEndian.Uint64(e.value); root != 0 {
+			return d.walk(root, nil, nil, each)
+		}
+
+		return d.walkPage(e.value[16:], nil, nil, each) // a small bucket is a page within the page
+	}); err != nil {
+		return err
+	}
+
+	return d.checkFreelist()
+}
+
+// walk reads the elements of a page and of those below it. Their keys are not below from, and below to; nil is no bound.
+func (d *database) walk(number uint64, from, to []byte, visit func(element) error) error {
+	page, err := d.read(number)
+	if err != nil {
+		return err
+	}
+
+	return d.walkPage(page, from, to, visit)
+}
+
+func (d *database) walkPage(page, from, to []byte, visit func(element) error) error {
+	elements, err := elementsOf(page)
+	if err != nil {
+		return err
+	}
+
+	for i, e := range elements {
+		next := to
+		if i+1 < len(elements) {
+			next = elements[i+1].key
+		}
+
+		if from != nil && bytes.Compare(e.key, from) < 0 || next != nil && bytes.Compare(e.key, next) >= 0 {
+			return errPages
+		}
+
+		if e.child != 0 {
+			err = d.walk(e.child, e.key, next, visit)
+		} else {
+			err = visit(e)
+		}
+
+		if err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// read returns a page with those that it goes on over. No page is in use twice.
+func (d *database) read(number uint64) ([]byte, error) {
+	limit := uint64(len(d.seen))
+	if number < 2 || number >= limit { // 0 and 1 are the meta pages
+		return nil, errPages
+	}
+
+	page := make([]byte, d.pageSize)
+	if _, err := d.file.ReadAt(page, int64(number)*d.pageSize); err != nil { //nolint:gosec // below the limit
+		return nil, fmt.Errorf("read page %d: %w", number, err)
+	}
+
+	more := uint64(binary.NativeEndian.Uint32(page[12:]))
+	if binary.NativeEndian.Uint64(page) != number || more >= limit-number {
+		return nil, errPages
+	}
+
+	used := d.seen[number : number+more+1]
+	if slices.Contains(used, true) {
+		return nil, errPages
+	}
+
+	for i := range used {
+		used[i] = true
+	}
+
+	if more == 0 {
+		return page, nil
+	}
+
+	page = make([]byte, int64(len(used))*d.pageSize)
+	if _, err := d.file.ReadAt(page, int64(number)*d.pageSize); err != nil { //nolint:gosec // below the limit
+		return nil, fmt.Errorf("read page %d: %w", number, err)
+	}
+
+	return page, nil
+}
+
+// element is a key of a page: with the page below it in a branch, with its value in a leaf.
+type element struct {
+	child      uint64
+	flags      uint32
+	key, value []byte
+}
+
+// elementsOf returns the elements of a branch or a leaf.
+func elementsOf(page []byte) ([]element, error) {
+	if len(page) < headerSize {
+		return nil, errPages
+	}
+
+	kind, count := binary.NativeEndian.Uint16(page[8:]), int(binary.NativeEndian.Uint16(page[10:]))
+	if kind != leafPage && (kind != branchPage || count == 0) || headerSize+count*elementSize > len(page) {
+		return nil, errPages
+	}
+
+	elements := make([]element, count)
+
+	for i := range elements {
+		var valueSize uint64
+
+		content := page[headerSize+i*elementSize:]
+		fields := content
+
+		if kind == branchPage {
+			elements[i].child = binary.NativeEndian.Uint64(fields[8:])
+		} else {
+			elements[i].flags = binary.NativeEndian.Uint32(fields)
+			valueSize = uint64(binary.NativeEndian.Uint32(fields[12:]))
+			fields = fields[4:]
+		}
+
+		begin := uint64(binary.NativeEndian.Uint32(fields)) // from the element itself
+		middle := begin + uint64(binary.NativeEndian.Uint32(fields[4:]))
+		end := middle + valueSize
+
+		if end > uint64(len(content)) || kind == branchPage && elements[i].child == 0 {
+			return nil, errPages
+		}
+
+		elements[i].key, elements[i].value = content[begin:middle], content[middle:end]
+	}
+
+	return elements, nil
+}
+
+// checkFreelist checks the list of free pages, which etcd writes only when it defragments, after the others were read.
+func (d *database) checkFreelist() error {
+	if d.freelist == noFreelist {
+		return nil
+	}
+
+	page, err := d.read(d.freelist)
+	if err != nil {
+		return err
+	}
+
+	free := page[headerSize:]
+
+	count := uint64(binary.NativeEndian.Uint16(page[10:]))
+	if count == math.MaxUint16 { // the number is the first of the list
+		count, free = binary.NativeEndian.Uint64(free), free[8:]
+	}
+
+	if binary.NativeEndian.Uint16(page[8:]) != freelistPage || count > uint64(len(free))/8 {
+		return errPages
+	}
+
+	for i := range count {
+		number := binary.NativeEndian.Uint64(free[i*8:])
+		if number < 2 || number >= uint64(len(d.seen)) || d.seen[number] {
+			return errPages
+		}
+
+		d.seen[number] = true // no page is free twice
+	}
+
+	return nil
+}
