@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -121,6 +123,8 @@ func withNulls(fields map[string]any, names ...string) map[string]any {
 	return fields
 }
 
+// putOwners gives Secrets back to the objects that owned them, as far as these are there: the garbage collector deletes a Secret
+// all of whose owners are gone.
 func (m *Migration) putOwners(ctx context.Context, s *state) error {
 	for _, old := range m.backup.Owned {
 		owned := false
@@ -132,7 +136,14 @@ func (m *Migration) putOwners(ctx context.Context, s *state) error {
 			continue
 		}
 
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": old.UID, "ownerReferences": old.Owners}})
+		owners := livingOwners(s, old.Owners)
+		if !slices.ContainsFunc(owners, isOurObject) {
+			m.say("Secret %s/%s stays without an owner: its object is gone, or being deleted", old.Namespace, old.Name)
+
+			continue
+		}
+
+		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": old.UID, "ownerReferences": owners}})
 		if err != nil {
 			return fmt.Errorf("change Secret %s/%s: %w", old.Namespace, old.Name, err)
 		}
@@ -151,6 +162,18 @@ func (m *Migration) putOwners(ctx context.Context, s *state) error {
 
 	return nil
 }
+
+// livingOwners returns owners without the objects of our group that are gone or being deleted. One that was made anew is
+// another object.
+func livingOwners(s *state, owners []metav1.OwnerReference) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(owners), func(owner metav1.OwnerReference) bool {
+		return isOurObject(owner) && !slices.ContainsFunc(s.Objects, func(obj unstructured.Unstructured) bool {
+			return obj.GetUID() == owner.UID && obj.GetDeletionTimestamp() == nil
+		})
+	})
+}
+
+func isOurObject(owner metav1.OwnerReference) bool { return isOurs(owner.APIVersion) }
 
 func (m *Migration) putWebhooks(ctx context.Context, s *state) error {
 	for i := range m.backup.Webhooks {
