@@ -15,7 +15,8 @@ import (
 )
 
 // makeHarmless sets the policies with which the old operator would destroy nothing. The old operator is stopped; this
-// is a precaution in case somebody starts it again.
+// is a precaution in case somebody starts it again. Each policy is in the backup by then: what a user has written since
+// would be lost, as the saved one comes back.
 func (m *Migration) makeHarmless(ctx context.Context) error {
 	s, err := m.readState(ctx)
 	if err != nil {
@@ -28,7 +29,7 @@ func (m *Migration) makeHarmless(ctx context.Context) error {
 			continue
 		}
 
-		if err := m.isSaved(at); err != nil {
+		if err := m.isSavedAsItIs(at); err != nil {
 			return err
 		}
 
@@ -37,8 +38,12 @@ func (m *Migration) makeHarmless(ctx context.Context) error {
 			fields["destroyMachines"] = nil
 		}
 
-		if err := m.change(ctx, s, at, map[string]any{"spec": map[string]any{policyField(at.GetKind()): policy}}); err != nil {
-			return err
+		err := m.change(ctx, s, at, map[string]any{
+			"metadata": map[string]any{"resourceVersion": at.GetResourceVersion()}, // of the object that the backup has
+			"spec":     map[string]any{policyField(at.GetKind()): policy},
+		})
+		if err != nil {
+			return ofConflict(at, err)
 		}
 	}
 
@@ -108,7 +113,11 @@ func (m *Migration) releaseOne(ctx context.Context, s *state, obj *unstructured.
 		left = others
 	}
 
-	err := m.change(ctx, s, obj, map[string]any{"metadata": map[string]any{"finalizers": left, "resourceVersion": obj.GetResourceVersion()}})
+	return ofConflict(obj, m.change(ctx, s, obj, map[string]any{"metadata": map[string]any{"finalizers": left, "resourceVersion": obj.GetResourceVersion()}}))
+}
+
+// ofConflict says what to do about a patch of an object that somebody has written since it was read. Other errors stay.
+func ofConflict(obj *unstructured.Unstructured, err error) error {
 	if apierrors.IsConflict(err) {
 		return fmt.Errorf("%s was written meanwhile by somebody else: stop that, and run this again", idOf(obj))
 	}
