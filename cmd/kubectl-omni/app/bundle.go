@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -35,36 +36,29 @@ share it.`,
 		GroupID: groupLook,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
-			client, namespace, err := t.api()
-			if err != nil {
-				return err
-			}
-
 			var r *anonymizer
 			if redacts {
 				r = &anonymizer{salt: rand.Text()}
 			}
 
-			hub, err := t.hubClient()
+			gathered, err := t.gather(command.Context(), programs)
 			if err != nil {
 				return err
 			}
 
-			documents := bundleOf(command.Context(), client, namespace)
-			more, missing := hubDocuments(command.Context(), hub, namespace, programs)
-			documents = finishBundle(append(documents, more...), missing, r)
+			for _, missing := range gathered.missing {
+				if _, err = fmt.Fprintf(t.ErrOut, "Missing: %s\n", missing); err != nil {
+					return err
+				}
+			}
+
+			documents := gathered.finish(r)
 
 			if file == "" || file == "-" {
 				return writeBundle(t.Out, documents)
 			}
 
-			// A bundle that is there is not overwritten: it may have been sent.
-			opened, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-			if err != nil {
-				return err
-			}
-
-			return errors.Join(writeBundle(opened, documents), opened.Close())
+			return writeBundleFile(file, documents)
 		},
 	}
 	command.Flags().StringVarP(&file, "file", "f", "", "The file to write, which must not exist. Default: standard output.")
@@ -74,59 +68,95 @@ share it.`,
 	return command
 }
 
-// bundleOf gathers our objects. The first document is about the bundle, and names what cannot be read.
-func bundleOf(ctx context.Context, client versioned.Interface, namespace string) []map[string]any {
-	about := map[string]any{"kind": "SupportBundle", "namespace": namespace, "plugin": version.Get().String()}
+// bundle is what is gathered for a support bundle.
+type bundle struct {
+	documents []map[string]any // the first one is about the bundle
+	missing   []string         // what cannot be read, and why
+}
 
-	if server, err := client.Discovery().ServerVersion(); err == nil {
-		about["kubernetes"] = server.GitVersion
+// gather reads what a bundle has. An error means that there is none: nothing of ours can be read, or the user has interrupted it.
+func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
+	client, namespace, err := t.api()
+	if err != nil {
+		return nil, err
 	}
 
-	documents := []map[string]any{about}
+	hub, err := t.hubClient()
+	if err != nil {
+		return nil, err
+	}
 
-	var missing []any
+	b := &bundle{documents: []map[string]any{{"kind": "SupportBundle", "namespace": namespace, "plugin": version.Get().String()}}}
 
-	for _, kind := range listsOf(client, namespace) {
+	if err = b.addObjects(ctx, client, namespace); err == nil {
+		b.addHub(ctx, hub, namespace, programs)
+	}
+
+	return b, cmp.Or(ctx.Err(), err)
+}
+
+// addObjects gathers our objects. It fails if no kind of them can be listed.
+func (b *bundle) addObjects(ctx context.Context, client versioned.Interface, namespace string) error {
+	if server, err := client.Discovery().ServerVersion(); err == nil {
+		b.documents[0]["kubernetes"] = server.GitVersion
+	}
+
+	var failures []error
+
+	kinds := listsOf(client, namespace)
+
+	for _, kind := range kinds {
 		list, err := kind.list(ctx, metav1.ListOptions{})
 		if err != nil {
-			missing = append(missing, kind.name+": "+problemOf(err))
+			b.miss("%s: %s", kind.name, problemOf(err))
+			failures = append(failures, fmt.Errorf("list %s: %w", kind.name, err))
 
 			continue
 		}
 
 		_ = apimeta.EachListItem(list, func(item runtime.Object) error {
-			documents = append(documents, shownOf(kind.name, item))
+			b.documents = append(b.documents, shownOf(kind.name, item))
 
 			return nil
 		})
 	}
 
-	about["missing"] = missing
-
-	return documents
-}
-
-// finishBundle names what else is missing, and redacts all of it if asked to.
-func finishBundle(documents []map[string]any, missing []any, r *anonymizer) []map[string]any {
-	about := documents[0]
-
-	if before, has := about["missing"].([]any); has {
-		missing = append(before, missing...)
+	if len(failures) == len(kinds) {
+		return failures[0]
 	}
 
-	if about["missing"] = missing; len(missing) == 0 {
-		delete(about, "missing")
+	return nil
+}
+
+// miss notes what a bundle does not have.
+func (b *bundle) miss(format string, args ...any) {
+	b.missing = append(b.missing, fmt.Sprintf(format, args...))
+}
+
+// finish returns the documents of a bundle, redacted if it is asked for.
+func (b *bundle) finish(r *anonymizer) []map[string]any {
+	if len(b.missing) > 0 {
+		b.documents[0]["missing"] = anyList(b.missing)
 	}
 
 	if r != nil {
-		r.learn(documents)
+		r.learn(b.documents)
 
-		for _, document := range documents {
+		for _, document := range b.documents {
 			r.value(document)
 		}
 	}
 
-	return documents
+	return b.documents
+}
+
+func anyList(texts []string) []any {
+	list := make([]any, 0, len(texts))
+	for _, text := range texts {
+		list = append(list, text)
+	}
+
+	return list
 }
 
 // kindList lists the objects of a kind.
@@ -193,6 +223,20 @@ func ours(content map[string]any) map[string]any {
 	}
 
 	return kept
+}
+
+// writeBundleFile writes a bundle into a new file, or none. One that is there is not overwritten: it may have been sent.
+func writeBundleFile(name string, documents []map[string]any) error {
+	opened, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+
+	if err = errors.Join(writeBundle(opened, documents), opened.Close()); err != nil {
+		return errors.Join(err, os.Remove(name))
+	}
+
+	return nil
 }
 
 func writeBundle(out io.Writer, documents []map[string]any) error {

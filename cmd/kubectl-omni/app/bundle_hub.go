@@ -3,7 +3,6 @@ package app
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -26,48 +25,50 @@ const (
 	maxLogBytes = 1 << 20
 )
 
-// hubDocuments are what a bundle has besides our objects: events about them, and the Pods of our programs with the end of
-// their logs. What may not be read is missing, with the reason.
-func hubDocuments(ctx context.Context, hub kubernetes.Interface, namespace, programs string) (documents []map[string]any, missing []any) {
+// addHub gathers what a bundle has besides our objects: events about them, and the Pods of our programs with the end of their
+// logs. What may not be read is missing, with the reason.
+func (b *bundle) addHub(ctx context.Context, hub kubernetes.Interface, namespace, programs string) {
 	events, err := eventsOf(ctx, hub, namespace)
 	if err != nil {
-		missing = append(missing, "Event: "+problemOf(err))
+		b.miss("Event: %s", problemOf(err))
 	}
 
-	documents = append(documents, events...)
+	b.documents = append(b.documents, events...)
 
 	pods, err := hub.CoreV1().Pods(programs).List(ctx, metav1.ListOptions{LabelSelector: programSelector, Limit: maxPods})
 
 	switch {
 	case err != nil:
-		missing = append(missing, "Pod: "+problemOf(err))
+		b.miss("Pod: %s", problemOf(err))
 
-		return documents, missing
+		return
 	case len(pods.Items) == 0:
-		missing = append(missing, fmt.Sprintf("Pod: none of the programs in namespace %s: name it with --operator-namespace", programs))
+		b.miss("Pod: none of the programs in namespace %s: name it with --operator-namespace", programs)
 	}
 
 	for i := range pods.Items {
-		pod := &pods.Items[i]
-		documents = append(documents, podOf(pod))
-
-		for _, container := range pod.Spec.Containers {
-			log, cut, err := logOf(ctx, hub, pod, container.Name)
-			if err != nil {
-				missing = append(missing, fmt.Sprintf("log of %s/%s: %s", pod.Name, container.Name, problemOf(err)))
-
-				continue
-			}
-
-			if cut {
-				missing = append(missing, fmt.Sprintf("log of %s/%s: only the last %d KiB of its last %d lines", pod.Name, container.Name, maxLogBytes>>10, maxLogLines))
-			}
-
-			documents = append(documents, map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": log})
-		}
+		b.addPod(ctx, hub, &pods.Items[i])
 	}
+}
 
-	return documents, missing
+// addPod gathers a Pod, and the end of its logs.
+func (b *bundle) addPod(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod) {
+	b.documents = append(b.documents, podOf(pod))
+
+	for _, container := range pod.Spec.Containers {
+		log, cut, err := logOf(ctx, hub, pod, container.Name)
+		if err != nil {
+			b.miss("log of %s/%s: %s", pod.Name, container.Name, problemOf(err))
+
+			continue
+		}
+
+		if cut {
+			b.miss("log of %s/%s: only the last %d KiB of its last %d lines", pod.Name, container.Name, maxLogBytes>>10, maxLogLines)
+		}
+
+		b.documents = append(b.documents, map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": log})
+	}
 }
 
 // eventsOf are the events about our objects in a namespace, the latest first.

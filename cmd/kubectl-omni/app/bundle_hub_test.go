@@ -120,9 +120,13 @@ func TestBundleWithoutRights(t *testing.T) {
 	})
 	s.hub = hub
 
-	output, _, err := s.run("support-bundle")
+	output, shown, err := s.run("support-bundle")
 	if err != nil {
 		t.Fatal(err)
+	}
+
+	if want := "Missing: Event: is forbidden\nMissing: Pod: is forbidden\n"; shown != want {
+		t.Errorf("shown: %q, want %q", shown, want)
 	}
 
 	first, _, _ := strings.Cut(output, "\n---\n")

@@ -1,7 +1,10 @@
 package app
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -9,6 +12,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -187,7 +192,7 @@ func TestRedactionOfShortNames(t *testing.T) {
 		{"kind": "Pod", "spec": map[string]any{"nodeName": "rack7-node10"}},
 		{"kind": "Event", "note": "rack7-node10 and rack7-node1 restart rack7-node100"},
 	}
-	finishBundle(documents, nil, &anonymizer{salt: "x"})
+	(&bundle{documents: documents}).finish(&anonymizer{salt: "x"})
 
 	r := anonymizer{salt: "x"}
 	want := "host-" + r.hash("rack7-node10") + " and host-" + r.hash("rack7-node1") + " restart rack7-node100"
@@ -211,5 +216,68 @@ func TestBundleIsNotOverwritten(t *testing.T) {
 
 	if _, err := s.client.OmniV1alpha1().OmniClusters("fleet").Get(t.Context(), "edge-01", metav1.GetOptions{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestBundleOfNothing has an API server that refuses all our kinds: that is an error, and no file.
+func TestBundleOfNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bundle.yaml")
+	s := newSession(t)
+	s.client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, errors.New("connection refused")
+	})
+
+	if output, _, status, err := s.execute("support-bundle", "--file", file); err == nil || !strings.Contains(err.Error(), "connection refused") || status != 1 {
+		t.Errorf("%v, status %d\n%s", err, status, output)
+	}
+
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was written: %v", err)
+	}
+}
+
+// TestBundleIsInterrupted: half a bundle is not written.
+func TestBundleIsInterrupted(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bundle.yaml")
+	s := newSession(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	s.hub.PrependReactor("list", "pods", func(clienttesting.Action) (bool, runtime.Object, error) {
+		interrupt()
+
+		return true, nil, ctx.Err()
+	})
+
+	if _, _, status, err := s.executeUntil(ctx, "support-bundle", "--file", file); !errors.Is(err, context.Canceled) || status != 1 {
+		t.Errorf("%v, status %d", err, status)
+	}
+
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file was written: %v", err)
+	}
+}
+
+// TestBundleThatCannotBeWritten: the file goes again, but not one that was there before.
+func TestBundleThatCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "bundle.yaml")
+	unwritable := []map[string]any{{"kind": "SupportBundle"}, {"channel": make(chan int)}}
+
+	if err := writeBundleFile(file, unwritable); err == nil {
+		t.Error("no error")
+	}
+
+	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a part of a bundle is there: %v", err)
+	}
+
+	if err := os.WriteFile(file, []byte("sent\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := writeBundleFile(file, unwritable); !errors.Is(err, fs.ErrExist) {
+		t.Error(err)
+	}
+
+	if text, err := os.ReadFile(file); err != nil || string(text) != "sent\n" {
+		t.Errorf("%q, %v", text, err)
 	}
 }
