@@ -72,6 +72,7 @@ share it.`,
 type bundle struct {
 	documents []map[string]any // the first one is about the bundle
 	missing   []string         // what cannot be read, and why
+	hosts     hostNames        // those that the documents have no field for
 }
 
 // gather reads what a bundle has. An error means that there is none: nothing of ours can be read, or the user has interrupted it.
@@ -86,7 +87,7 @@ func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
 		return nil, err
 	}
 
-	b := &bundle{documents: []map[string]any{{"kind": "SupportBundle", "namespace": namespace, "plugin": version.Get().String()}}}
+	b := &bundle{documents: []map[string]any{{"kind": "SupportBundle", "namespace": namespace, "plugin": version.Get().String()}}, hosts: hostNames{}}
 
 	if err = b.addObjects(ctx, client, namespace); err == nil {
 		b.addHub(ctx, hub, namespace, programs)
@@ -115,7 +116,7 @@ func (b *bundle) addObjects(ctx context.Context, client versioned.Interface, nam
 		}
 
 		_ = apimeta.EachListItem(list, func(item runtime.Object) error {
-			b.documents = append(b.documents, shownOf(kind.name, item))
+			b.addObject(kind.name, item)
 
 			return nil
 		})
@@ -126,6 +127,22 @@ func (b *bundle) addObjects(ctx context.Context, client versioned.Interface, nam
 	}
 
 	return nil
+}
+
+// addObject gathers an object. Patches are left out, and name hosts.
+func (b *bundle) addObject(kind string, item runtime.Object) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
+	if err != nil {
+		b.documents = append(b.documents, map[string]any{"kind": kind, "problem": err.Error()})
+
+		return
+	}
+
+	if spec, has := content["spec"].(map[string]any); has {
+		b.hosts.gather(spec["patches"])
+	}
+
+	b.documents = append(b.documents, shownOf(kind, content))
 }
 
 // miss notes what a bundle does not have.
@@ -140,10 +157,14 @@ func (b *bundle) finish(r *anonymizer) []map[string]any {
 	}
 
 	if r != nil {
-		r.learn(b.documents)
-
 		for _, document := range b.documents {
-			r.value(document)
+			b.hosts.gather(document)
+		}
+
+		r.learn(b.hosts)
+
+		for i, document := range b.documents {
+			b.documents[i] = r.document(document)
 		}
 	}
 
@@ -188,12 +209,7 @@ func untyped[L runtime.Object](list func(context.Context, metav1.ListOptions) (L
 }
 
 // shownOf is what a bundle has of an object.
-func shownOf(kind string, item runtime.Object) map[string]any {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
-	if err != nil {
-		return map[string]any{"kind": kind, "problem": err.Error()}
-	}
-
+func shownOf(kind string, content map[string]any) map[string]any {
 	shown, _ := allowedOf(kind).pick(content).(map[string]any)
 	if shown == nil {
 		shown = map[string]any{}

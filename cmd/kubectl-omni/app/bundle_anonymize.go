@@ -8,53 +8,91 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // anonymizer replaces hostnames and addresses by short hashes: the same one has the same hash, so that a reader can still
 // follow it.
 type anonymizer struct {
 	salt string
-	// names finds the hostnames without a dot that the bundle itself names as such; nil if there are none.
+	// names finds the hostnames without a dot that are known; nil if there are none.
 	names *regexp.Regexp
 }
 
-// hostFields are the fields whose values are hostnames, in objects, events and Pods.
-var hostFields = []string{"hostname", "nodeName", "host"} //nolint:gochecknoglobals // a table
+// hostFields are the fields, and the label, whose values are hostnames, in objects, events and Pods.
+var hostFields = []string{"hostname", "nodeName", "host", corev1.LabelHostname} //nolint:gochecknoglobals // a table
 
-// learn remembers the hostnames that documents name.
-func (r *anonymizer) learn(documents []map[string]any) {
-	found := map[string]bool{}
+// hostNames are hostnames that need no dot.
+type hostNames map[string]bool
 
-	for _, document := range documents {
-		collectHosts(document, found)
+// gather finds the hostnames that a value calls so, and those of nodes in texts of Omni.
+func (h hostNames) gather(value any) {
+	switch v := value.(type) {
+	case string:
+		h.gatherText(v)
+	case map[string]any:
+		for key, below := range v {
+			if slices.Contains(hostFields, key) || key == "values" && v["key"] == corev1.LabelHostname {
+				h.add(below)
+			}
+
+			h.gather(below)
+		}
+	case []any:
+		for _, below := range v {
+			h.gather(below)
+		}
+	}
+}
+
+// add takes a name, or a list of them.
+func (h hostNames) add(value any) {
+	switch v := value.(type) {
+	case string:
+		h[v] = true
+	case []any:
+		for _, below := range v {
+			h.add(below)
+		}
+	}
+}
+
+var (
+	// nodeUpdated finds the node in what Omni writes of the step of an upgrade: "node-1: updating kubelet to v1.36.1".
+	nodeUpdated = regexp.MustCompile(`\b([a-z0-9][a-z0-9.-]*): updating kube(?:let|-[a-z])`)
+	// nodesAwaited finds the list in what Omni writes of nodes that it waits for, nodeAwaited a node in it: "static pods
+	// ["node-1/kube-apiserver"] are not ready", "nodes ["node-1" "node-2"] are not ready".
+	nodesAwaited = regexp.MustCompile(`\b(?:nodes|static pods) \[([^\]]*)`)
+	nodeAwaited  = regexp.MustCompile(`"([a-z0-9][a-z0-9.-]*)`)
+)
+
+func (h hostNames) gatherText(text string) {
+	for _, found := range nodeUpdated.FindAllStringSubmatch(text, -1) {
+		h[found[1]] = true
 	}
 
-	quoted := make([]string, 0, len(found))
-	for name := range found {
-		quoted = append(quoted, regexp.QuoteMeta(name))
+	for _, list := range nodesAwaited.FindAllStringSubmatch(text, -1) {
+		for _, found := range nodeAwaited.FindAllStringSubmatch(list[1], -1) {
+			h[found[1]] = true
+		}
+	}
+}
+
+// learn remembers hostnames. A word of our own names says nothing of a user's network.
+func (r *anonymizer) learn(hosts hostNames) {
+	quoted := make([]string, 0, len(hosts))
+
+	for name := range hosts {
+		if name != "" && !slices.ContainsFunc(ourNames, func(ours string) bool { return slices.Contains(strings.Split(ours, "."), name) }) {
+			quoted = append(quoted, regexp.QuoteMeta(name))
+		}
 	}
 
 	if len(quoted) > 0 {
 		// The longest first: of node-1 and node-10, the second is not the first with a 0.
 		slices.SortFunc(quoted, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
 		r.names = regexp.MustCompile(`\b(` + strings.Join(quoted, "|") + `)\b`)
-	}
-}
-
-func collectHosts(value any, found map[string]bool) {
-	switch v := value.(type) {
-	case map[string]any:
-		for key, below := range v {
-			if name, is := below.(string); is && name != "" && slices.Contains(hostFields, key) {
-				found[name] = true
-			}
-
-			collectHosts(below, found)
-		}
-	case []any:
-		for _, below := range v {
-			collectHosts(below, found)
-		}
 	}
 }
 
@@ -67,7 +105,7 @@ var (
 )
 
 // ourNames are names with dots that say nothing of a user's network.
-var ourNames = []string{"texashpc.com", "sidero.dev", "k8s.io", "kubernetes.io", "svc.cluster.local"} //nolint:gochecknoglobals // a table
+var ourNames = []string{"omni.texashpc.com", "texashpc.com", "sidero.dev", "k8s.io", "kubernetes.io", "svc.cluster.local"} //nolint:gochecknoglobals // a table
 
 func (r anonymizer) text(text string) string {
 	if r.names != nil {
@@ -107,15 +145,23 @@ func (r anonymizer) hash(text string) string {
 	return hex.EncodeToString(sum[:4])
 }
 
+// document redacts every text in a document; keys are texts, too: those of labels may have a domain.
+func (r anonymizer) document(document map[string]any) map[string]any {
+	redacted := make(map[string]any, len(document))
+	for key, below := range document {
+		redacted[r.text(key)] = r.value(below)
+	}
+
+	return redacted
+}
+
 // value redacts every text in a value.
 func (r anonymizer) value(value any) any {
 	switch v := value.(type) {
 	case string:
 		return r.text(v)
 	case map[string]any:
-		for key, below := range v {
-			v[key] = r.value(below)
-		}
+		return r.document(v)
 	case []any:
 		for i := range v {
 			v[i] = r.value(v[i])

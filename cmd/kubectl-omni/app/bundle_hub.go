@@ -54,6 +54,7 @@ func (b *bundle) addHub(ctx context.Context, hub kubernetes.Interface, namespace
 // addPod gathers a Pod, and the end of its logs.
 func (b *bundle) addPod(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod) {
 	b.documents = append(b.documents, podOf(pod))
+	b.hosts.add(pod.Spec.NodeName)
 
 	for _, container := range pod.Spec.Containers {
 		log, cut, err := logOf(ctx, hub, pod, container.Name)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -20,6 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // eventAbout is an event about an object.
@@ -69,6 +72,64 @@ func TestBundleOfTheHub(t *testing.T) {
 	}
 
 	for _, want := range []string{"kind: Log\npod: omni-controller-1\ntext: fake logs", "reason: OOMKilled", "restarts: 2", "omni-cluster-operator:v0.1.0"} {
+		if !strings.Contains(output, want) {
+			t.Errorf("no %q in\n%s", want, output)
+		}
+	}
+}
+
+// TestRedactionOfNodes has names of nodes where a bundle leaves them out, or does not call them so, and texts with these names; and
+// names of domains in keys.
+func TestRedactionOfNodes(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	s := newSession(t)
+	noon := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	names := []string{"rack1-hub", "rack2-label", "rack3-kubelet", "rack4-patch", "rack5-event", "rack6-pods", "rack7-nodes", "rack8-wanted", "rack9-nodes", "corp.example"}
+
+	cluster := s.cluster("edge-01").DeepCopy()
+	cluster.Labels = map[string]string{
+		"kubernetes.io/hostname": "rack2-label", "team.corp.example/owner": "us", "rack2-label": "yes", v1alpha1.GroupName + "/kept": "kept-value",
+	}
+	cluster.Spec.Patches = []v1alpha1.Patch{{Name: "name", Inline: &v1alpha1.FreeForm{Raw: []byte(`{"machine":{"network":{"hostname":"rack4-patch"}}}`)}}}
+	cluster.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{Upgrades: v1alpha1.UpgradeStatuses{
+		Kubernetes: &v1alpha1.UpgradeStatus{Step: "rack3-kubelet: updating kubelet to v1.36.1"},
+	}}
+	s.put("omniclusters", cluster)
+
+	policy := policyOf(s).DeepCopy()
+	policy.Spec.ClusterSelector = &metav1.LabelSelector{
+		MatchLabels:      map[string]string{"team.corp.example/owner": "us"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: metav1.LabelSelectorOpIn, Values: []string{"rack8-wanted"}}},
+	}
+	s.put("omnirolloutpolicies", policy)
+
+	event := func(name, message string) *corev1.Event {
+		return eventAbout(name, "omni.texashpc.com/v1alpha1", "OmniCluster", message, noon)
+	}
+	s.hub = kubefake.NewSimpleClientset(
+		event("all", "no kubelet: "+strings.Join(names, ", ")),
+		event("step", "Kubernetes: Upgrading rack5-event: updating kube-apiserver to v1.36.1"),
+		event("wait", `Kubernetes: Upgrading pulling images: static pods ["rack6-pods/kube-apiserver"] are not ready`),
+		event("nodes", `Kubernetes: Upgrading pulling images: nodes ["rack7-nodes" "rack9-nodes"] are not ready`),
+		&corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "omni-controller-1", Namespace: "operator", Labels: map[string]string{"app.kubernetes.io/part-of": "omni-cluster-operator"}},
+			Spec:       corev1.PodSpec{NodeName: "rack1-hub"},
+		},
+	)
+
+	output, _, err := s.run("support-bundle", "--redact", "--operator-namespace", "operator")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, name := range names {
+		if strings.Contains(output, name) {
+			t.Errorf("%s is in the bundle", name)
+		}
+	}
+
+	for _, want := range []string{": updating kubelet to v1.36.1", "no kubelet: host-", "  kubernetes.io/hostname: host-", "/owner: us", v1alpha1.GroupName + "/kept: kept-value"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("no %q in\n%s", want, output)
 		}

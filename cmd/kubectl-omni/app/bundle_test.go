@@ -192,13 +192,23 @@ func TestRedactionOfShortNames(t *testing.T) {
 		{"kind": "Pod", "spec": map[string]any{"nodeName": "rack7-node10"}},
 		{"kind": "Event", "note": "rack7-node10 and rack7-node1 restart rack7-node100"},
 	}
-	(&bundle{documents: documents}).finish(&anonymizer{salt: "x"})
+	(&bundle{documents: documents, hosts: hostNames{}}).finish(&anonymizer{salt: "x"})
 
 	r := anonymizer{salt: "x"}
 	want := "host-" + r.hash("rack7-node10") + " and host-" + r.hash("rack7-node1") + " restart rack7-node100"
 
 	if got := documents[2]["note"]; got != want || documents[0]["spec"].(map[string]any)["nodeName"] != "host-"+r.hash("rack7-node1") {
 		t.Errorf("%v, want %q", documents, want)
+	}
+}
+
+// TestRedactionOfOurWords has a node with a name that everything of ours has.
+func TestRedactionOfOurWords(t *testing.T) {
+	r := &anonymizer{salt: "x"}
+	r.learn(hostNames{"omni": true, "": true, "rack1": true})
+
+	if got := r.document(map[string]any{"omni": "omni.texashpc.com/v1alpha1 on rack1"})["omni"]; got != "omni.texashpc.com/v1alpha1 on host-"+r.hash("rack1") {
+		t.Error(got)
 	}
 }
 
