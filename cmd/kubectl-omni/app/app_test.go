@@ -162,6 +162,7 @@ func TestOutputs(t *testing.T) {
 		"tree": {"tree", "edge-01"}, "tree-gaps": {"tree", "quiet"}, "status": {"status"}, "status-one": {"status", "edge-01"}, "plan": {"plan", "edge-01"},
 		"plan-empty": {"plan", "quiet"}, "kubeconfig": {"kubeconfig", "edge-01"},
 		"tree-json": {"tree", "edge-01", "-o", "json"}, "plan-yaml": {"plan", "edge-01", "-o", "yaml"}, "help": {"--help"}, "help-approve": {"approve", "--help"},
+		"help-suspend": {"suspend", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("HOME", "/home/user")

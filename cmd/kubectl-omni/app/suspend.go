@@ -10,7 +10,11 @@ import (
 )
 
 func (t *tool) suspendCommand() *cobra.Command {
-	return t.suspensionCommand("suspend", "suspended", "Change nothing in Omni, or in the workload cluster, until it is resumed", true)
+	command := t.suspensionCommand("suspend", "suspended", "Change nothing of a cluster in Omni, or of a release by Helm, until it is resumed", true)
+	command.Long = `suspend CLUSTER changes nothing of the cluster in Omni; its releases, copies and exports go on. suspend release/RELEASE takes no action of
+Helm. A deletion is not held up.`
+
+	return command
 }
 
 func (t *tool) resumeCommand() *cobra.Command {
