@@ -26,7 +26,7 @@ import (
 // reconciler reads the metadata of Secrets, never their content.
 type reconciler struct {
 	client client.Client
-	live   client.Reader // of Namespaces, and of a Secret that is changed
+	live   client.Reader    // of Namespaces, and of a Secret that is changed
 	now    func() time.Time // by the clock of kube-apiserver, which wrote when a Secret was deleted
 }
 
