@@ -266,6 +266,25 @@ func TestBundleIsInterrupted(t *testing.T) {
 	}
 }
 
+// The version of the server is asked for by a call that knows no context.
+func TestBundleIsInterruptedAtOnce(t *testing.T) {
+	s := newSession(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	end := make(chan struct{})
+	t.Cleanup(func() { close(end) })
+
+	s.client.PrependReactor("get", "version", func(clienttesting.Action) (bool, runtime.Object, error) {
+		interrupt()
+		<-end
+
+		return true, nil, nil
+	})
+
+	if output, _, status, err := s.executeUntil(ctx, "support-bundle"); !errors.Is(err, context.Canceled) || status != 1 || output != "" {
+		t.Errorf("%v, status %d\n%s", err, status, output)
+	}
+}
+
 // TestBundleThatCannotBeWritten: the file goes again, but not one that was there before.
 func TestBundleThatCannotBeWritten(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "bundle.yaml")
