@@ -23,6 +23,6 @@ func Call[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	case <-ctx.Done():
 		var none T
 
-		return none, ctx.Err()
+		return none, context.Cause(ctx)
 	}
 }

@@ -94,7 +94,7 @@ func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
 		b.addHub(ctx, hub, namespace, programs)
 	}
 
-	return b, cmp.Or(ctx.Err(), err)
+	return b, cmp.Or(context.Cause(ctx), err)
 }
 
 // addObjects gathers our objects. It fails if no kind of them can be listed.
@@ -102,7 +102,7 @@ func (b *bundle) addObjects(ctx context.Context, client versioned.Interface, nam
 	if server, err := interrupt.Call(ctx, client.Discovery().ServerVersion); err == nil {
 		b.documents[0]["kubernetes"] = server.GitVersion
 	} else if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 
 	var failures []error

@@ -56,7 +56,7 @@ func (t *tool) planFiles(ctx context.Context, files []string, format string) err
 
 	found, err := interrupt.Call(ctx, func() (comparison, error) { return compareFiles(builder) })
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return context.Cause(ctx)
 	}
 
 	problems := []error{err}
