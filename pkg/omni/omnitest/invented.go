@@ -81,7 +81,7 @@ func manifestsStatus(cluster string, objects int) *omnires.ClusterKubernetesMani
 		}
 	}
 
-	status.TypedSpec().Value.Total = int32(objects) //nolint:gosec // a count of a test
+	status.TypedSpec().Value.Total = int32(objects)
 	status.TypedSpec().Value.Groups = map[string]*specs.ClusterKubernetesManifestsStatusSpec_GroupStatus{"200-cluster-" + cluster + "-apps": group}
 
 	return status
