@@ -4,9 +4,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // The page docs/how-to/sync-secret.md says what is enough: its commands are run and its manifest is applied,
@@ -16,10 +13,6 @@ func TestSyncSecretHowTo(t *testing.T) {
 
 	e := newExporting(t)
 	hub := e.attach()
-
-	if _, err := hub.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "apps"}}, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 
 	page, err := os.ReadFile("../../docs/how-to/sync-secret.md")
 	if err != nil {
