@@ -13,7 +13,6 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
-	"go.etcd.io/etcd/server/v3/storage/schema"
 	"google.golang.org/protobuf/proto"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
@@ -26,38 +25,8 @@ const sector = 512
 func largerDatabase(t testing.TB) []byte {
 	t.Helper()
 
-	path := filepath.Join(t.TempDir(), "db")
-
-	db, err := bolt.Open(path, 0o600, &bolt.Options{NoFreelistSync: true, PageSize: 4096}) // as etcd opens it
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	if err := db.Update(func(tx *bolt.Tx) error {
-		for _, bucket := range []schemaBucket{schema.Key, schema.Meta} {
-			if _, err := tx.CreateBucket(bucket.Name()); err != nil {
-				return err
-			}
-		}
-
-		return fill(tx.Bucket(schema.Key.Name()))
-	}); err != nil {
-		t.Fatal(err)
-	}
-
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return content
+	return databaseOf(t, &bolt.Options{NoFreelistSync: true, PageSize: 4096}, fill) // as etcd opens it
 }
-
-type schemaBucket interface{ Name() []byte }
 
 func fill(keys *bolt.Bucket) error {
 	for revision := range int64(200) {

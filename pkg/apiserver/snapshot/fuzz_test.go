@@ -20,9 +20,18 @@ import (
 func smallDatabase(t testing.TB) []byte {
 	t.Helper()
 
+	return databaseOf(t, nil, func(keys *bolt.Bucket) error {
+		return keys.Put([]byte("\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00"), []byte{0x0a, 1, 'a'})
+	})
+}
+
+// databaseOf is the file of an etcd database with the keys that fill puts into it.
+func databaseOf(t testing.TB, options *bolt.Options, fill func(keys *bolt.Bucket) error) []byte {
+	t.Helper()
+
 	path := filepath.Join(t.TempDir(), "db")
 
-	db, err := bolt.Open(path, 0o600, nil)
+	db, err := bolt.Open(path, 0o600, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +43,7 @@ func smallDatabase(t testing.TB) []byte {
 			}
 		}
 
-		return tx.Bucket(schema.Key.Name()).Put([]byte("\x00\x00\x00\x00\x00\x00\x00\x02_\x00\x00\x00\x00\x00\x00\x00\x00"), []byte{0x0a, 1, 'a'})
+		return fill(tx.Bucket(schema.Key.Name()))
 	}); err != nil {
 		t.Fatal(err)
 	}

@@ -156,14 +156,21 @@ func TestNewClusterWaitsForKubernetesBeforeItsManifests(t *testing.T) {
 	})
 }
 
+// beginTurnOfUnknownKind begins a turn with a manifest whose kind the cluster does not know.
+func (f *fixture) beginTurnOfUnknownKind(namespace string) {
+	f.t.Helper()
+
+	f.omni.SetKindUnknown(testCluster, "Namespace", true)
+	f.wants(v1alpha1.ManifestFull, namespace)
+	f.until(v1alpha1.ConditionHeld, metav1.ConditionTrue, "")
+	f.admit()
+	f.untilReadySays("Namespace " + namespace)
+}
+
 // A turn is not over while Omni has not applied the manifests, however well the machines run.
 func TestTurnLastsUntilManifestsAreApplied(t *testing.T) {
 	f := governed(t)
-	f.omni.SetKindUnknown(testCluster, "Namespace", true)
-	f.wants(v1alpha1.ManifestFull, "apps")
-	f.until(v1alpha1.ConditionHeld, metav1.ConditionTrue, "")
-	f.admit()
-	f.untilReadySays("Namespace apps")
+	f.beginTurnOfUnknownKind("apps")
 
 	for range 5 {
 		f.advance(readyTime)
@@ -186,11 +193,7 @@ func TestTurnLastsUntilManifestsAreApplied(t *testing.T) {
 // A turn whose manifests are not applied in time has failed. The fix may begin although the cluster is not Ready.
 func TestFixOfManifestsWhoseTurnFailed(t *testing.T) {
 	f := governed(t)
-	f.omni.SetKindUnknown(testCluster, "Namespace", true)
-	f.wants(v1alpha1.ManifestFull, "bad")
-	f.until(v1alpha1.ConditionHeld, metav1.ConditionTrue, "")
-	f.admit()
-	f.untilReadySays("Namespace bad")
+	f.beginTurnOfUnknownKind("bad")
 	f.advance(3 * time.Hour)
 
 	turn := f.untilTurnEnds(nil)
