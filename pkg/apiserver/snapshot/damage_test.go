@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -148,4 +150,117 @@ func FuzzInspectPages(f *testing.F) {
 			}
 		})
 	})
+}
+
+// deepDatabase makes a file whose tree of pages is a chain: each page, of that many bytes, leads to the next one only.
+func deepDatabase(t *testing.T, pages, pageBytes int) string {
+	t.Helper()
+
+	database := largerDatabase(t)
+	root := 2 * 4096
+
+	for binary.NativeEndian.Uint16(database[root+8:]) != 1 { // not a branch
+		root += 4096
+	}
+
+	key := bytes.Clone(keyOfFirst(database[root:]))
+	first := len(database) / 4096
+	each := pageBytes / 4096
+
+	for meta := range 2 {
+		field := database[meta*4096:]
+		binary.NativeEndian.PutUint64(field[56:], uint64(first+pages*each)) // the number of pages
+
+		sum := fnv.New64a()
+		sum.Write(field[16:72])
+		binary.NativeEndian.PutUint64(field[72:], sum.Sum64())
+	}
+
+	file, err := os.Create(filepath.Join(t.TempDir(), "snapshot.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+
+	write := func(content []byte, at int) {
+		if _, err := file.WriteAt(content, int64(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	write(database, 0)
+	write(branchOf(root/4096, 1, key, first), root)
+
+	for i := range pages {
+		number := first + i*each
+		write(branchOf(number, each, key, number+each), number*4096)
+	}
+
+	size := int64(first+pages*each) * 4096
+	if err := file.Truncate(size); err != nil {
+		t.Fatal(err)
+	}
+
+	sum := sha256.New()
+	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, size)); err != nil {
+		t.Fatal(err)
+	}
+
+	write(sum.Sum(nil), int(size))
+
+	return file.Name()
+}
+
+// keyOfFirst is the key of a branch's first element.
+func keyOfFirst(page []byte) []byte {
+	begin, size := binary.NativeEndian.Uint32(page[16:]), binary.NativeEndian.Uint32(page[20:])
+
+	return page[16+begin:][:size]
+}
+
+// branchOf is the beginning of a branch with one element.
+func branchOf(number, pages int, key []byte, child int) []byte {
+	page := make([]byte, 32)
+	binary.NativeEndian.PutUint64(page, uint64(number))
+	binary.NativeEndian.PutUint16(page[8:], 1)
+	binary.NativeEndian.PutUint16(page[10:], 1)
+	binary.NativeEndian.PutUint32(page[12:], uint32(pages-1))
+	binary.NativeEndian.PutUint32(page[16:], 16)
+	binary.NativeEndian.PutUint32(page[20:], uint32(len(key)))
+	binary.NativeEndian.PutUint64(page[24:], uint64(child))
+
+	return append(page, key...)
+}
+
+// TestInspectDeepTree: a file that somebody made can have any tree of pages. What is read of it at once is bounded.
+func TestInspectDeepTree(t *testing.T) {
+	path := deepDatabase(t, 12, 32<<20)
+
+	foreigntest.WantPeak(t, 300<<20, func() {
+		if _, err := snapshot.Inspect(path); err == nil || !strings.Contains(err.Error(), "damaged, although its checksum fits") {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// TestInspectPageSize: nor can a page have any size.
+func TestInspectPageSize(t *testing.T) {
+	for _, size := range []uint32{0, 1, 16, 512, 1 << 31} {
+		database := largerDatabase(t)
+
+		for meta := range 2 {
+			field := database[meta*4096:]
+			binary.NativeEndian.PutUint32(field[24:], size)
+
+			sum := fnv.New64a()
+			sum.Write(field[16:72])
+			binary.NativeEndian.PutUint64(field[72:], sum.Sum64())
+		}
+
+		foreigntest.WantPeak(t, 64<<20, func() {
+			if _, err := inspect(t, signed(database)); err == nil {
+				t.Errorf("pages of %d bytes", size)
+			}
+		})
+	}
 }

@@ -24,6 +24,12 @@ const (
 	// freelistAt is where a meta page has the number of the page with the list of free pages; noFreelist if there is none.
 	freelistAt = 48
 	noFreelist = math.MaxUint64
+	// minPageSize is the smallest page that bbolt looks for. etcd's are as large as those of the machine: 4 KiB, or more.
+	minPageSize = 1 << 10
+	// maxHeld bounds the pages that are in memory at once, in bytes: those from the root to the one that is read. There are five
+	// or so, the largest with values as large as the largest request. The list of free pages takes 8 bytes for each of them: 16 MiB
+	// in a database of 8 GiB, the most that etcd recommends.
+	maxHeld = 256 << 20
 )
 
 // database reads a bbolt file and checks every page that is in use. bbolt itself panics on damaged pages, or reads beyond the
@@ -34,6 +40,7 @@ type database struct {
 	root     uint64
 	freelist uint64
 	seen     []bool // the pages that were read, by number
+	held     int64  // bytes of the pages that are in memory
 }
 
 // openPages reads where the tree of pages begins. bbolt has checked the meta page of the transaction.
@@ -41,7 +48,7 @@ func openPages(file io.ReaderAt, size int64, tx *bolt.Tx) (*database, error) {
 	d := &database{file: file, pageSize: int64(tx.DB().Info().PageSize), root: uint64(tx.Cursor().Bucket().Root())}
 
 	// A meta page that was not damaged, but made, can have any size.
-	if tx.Size() < 2*d.pageSize || tx.Size() > size {
+	if d.pageSize < minPageSize || tx.Size() < 2*d.pageSize || tx.Size() > size {
 		return nil, errPages
 	}
 
@@ -96,29 +103,42 @@ func (d *database) walk(number uint64, from, to []byte, visit func(element) erro
 		return err
 	}
 
+	defer d.release(page)
+
 	return d.walkPage(page, from, to, visit)
 }
 
-func (d *database) walkPage(page, from, to []byte, visit func(element) error) error {
-	elements, err := elementsOf(page)
+func (d *database) walkPage(page []byte, from, to []byte, visit func(element) error) error {
+	count, err := countOf(page)
 	if err != nil {
 		return err
 	}
 
-	for i, e := range elements {
+	for i := range count {
+		e, err := elementOf(page, i)
+		if err != nil {
+			return err
+		}
+
 		next := to
-		if i+1 < len(elements) {
-			next = elements[i+1].key
+
+		if i+1 < count {
+			following, err := elementOf(page, i+1)
+			if err != nil {
+				return err
+			}
+
+			next = following.key
 		}
 
 		if from != nil && bytes.Compare(e.key, from) < 0 || next != nil && bytes.Compare(e.key, next) >= 0 {
 			return errPages
 		}
 
-		if e.child != 0 {
-			err = d.walk(e.child, e.key, next, visit)
-		} else {
+		if e.child == 0 {
 			err = visit(e)
+		} else {
+			err = d.walk(e.child, e.key, next, visit)
 		}
 
 		if err != nil {
@@ -129,7 +149,7 @@ func (d *database) walkPage(page, from, to []byte, visit func(element) error) er
 	return nil
 }
 
-// read returns a page with those that it goes on over. No page is in use twice.
+// read returns a page with those that it goes on over, until it is released. No page is in use twice.
 func (d *database) read(number uint64) ([]byte, error) {
 	limit := uint64(len(d.seen))
 	if number < 2 || number >= limit { // 0 and 1 are the meta pages
@@ -155,6 +175,10 @@ func (d *database) read(number uint64) ([]byte, error) {
 		used[i] = true
 	}
 
+	if d.held += int64(len(used)) * d.pageSize; d.held > maxHeld {
+		return nil, errPages
+	}
+
 	if more == 0 {
 		return page, nil
 	}
@@ -167,6 +191,8 @@ func (d *database) read(number uint64) ([]byte, error) {
 	return page, nil
 }
 
+func (d *database) release(page []byte) { d.held -= int64(len(page)) }
+
 // element is a key of a page: with the page below it in a branch, with its value in a leaf.
 type element struct {
 	child      uint64
@@ -174,45 +200,54 @@ type element struct {
 	key, value []byte
 }
 
-// elementsOf returns the elements of a branch or a leaf.
-func elementsOf(page []byte) ([]element, error) {
+// countOf returns how many elements a branch or a leaf has.
+func countOf(page []byte) (int, error) {
 	if len(page) < headerSize {
-		return nil, errPages
+		return 0, errPages
 	}
 
-	kind, count := binary.NativeEndian.Uint16(page[8:]), int(binary.NativeEndian.Uint16(page[10:]))
+	kind, count := kindOf(page), int(binary.NativeEndian.Uint16(page[10:]))
 	if kind != leafPage && (kind != branchPage || count == 0) || headerSize+count*elementSize > len(page) {
-		return nil, errPages
+		return 0, errPages
 	}
 
-	elements := make([]element, count)
+	return count, nil
+}
 
-	for i := range elements {
-		var valueSize uint64
+func kindOf(page []byte) uint16 { return binary.NativeEndian.Uint16(page[8:]) }
 
-		content := page[headerSize+i*elementSize:]
-		fields := content
+// elementOf returns an element of a branch or a leaf that has so many. The pages on the way to one are in memory together, so
+// their elements are not.
+func elementOf(page []byte, i int) (element, error) {
+	var (
+		e         element
+		valueSize uint64
+	)
 
-		if kind == branchPage {
-			elements[i].child = binary.NativeEndian.Uint64(fields[8:])
-		} else {
-			elements[i].flags = binary.NativeEndian.Uint32(fields)
-			valueSize = uint64(binary.NativeEndian.Uint32(fields[12:]))
-			fields = fields[4:]
+	content := page[headerSize+i*elementSize:]
+	fields := content
+
+	if kindOf(page) == branchPage {
+		if e.child = binary.NativeEndian.Uint64(fields[8:]); e.child == 0 {
+			return e, errPages
 		}
-
-		begin := uint64(binary.NativeEndian.Uint32(fields)) // from the element itself
-		middle := begin + uint64(binary.NativeEndian.Uint32(fields[4:]))
-		end := middle + valueSize
-
-		if end > uint64(len(content)) || kind == branchPage && elements[i].child == 0 {
-			return nil, errPages
-		}
-
-		elements[i].key, elements[i].value = content[begin:middle], content[middle:end]
+	} else {
+		e.flags = binary.NativeEndian.Uint32(fields)
+		valueSize = uint64(binary.NativeEndian.Uint32(fields[12:]))
+		fields = fields[4:]
 	}
 
-	return elements, nil
+	begin := uint64(binary.NativeEndian.Uint32(fields)) // from the element itself
+	middle := begin + uint64(binary.NativeEndian.Uint32(fields[4:]))
+	end := middle + valueSize
+
+	if end > uint64(len(content)) {
+		return e, errPages
+	}
+
+	e.key, e.value = content[begin:middle], content[middle:end]
+
+	return e, nil
 }
 
 // checkFreelist checks the list of free pages, which etcd writes only when it defragments, after the others were read.
@@ -233,7 +268,7 @@ func (d *database) checkFreelist() error {
 		count, free = binary.NativeEndian.Uint64(free), free[8:]
 	}
 
-	if binary.NativeEndian.Uint16(page[8:]) != freelistPage || count > uint64(len(free))/8 {
+	if kindOf(page) != freelistPage || count > uint64(len(free))/8 {
 		return errPages
 	}
 
