@@ -33,7 +33,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 	}
 
 	s.key = sourceKey(source, s.release)
-	from := basisOf(s)
+	from, requested := basisOf(s), s.release.Status.LastHandledReconcileAt != loop.RequestedAt(s.release)
 	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Slot: askedBy(s.release.Namespace, source.Host()), Fresh: fresh(s.release)}
 
 	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (resolved *charts.Resolved, err error) {
@@ -47,6 +47,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 				return err
 			}
 
+			source.Newest = requested
 			resolved, err = r.charts.Resolve(ctx, source)
 
 			return err

@@ -15,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 const (
@@ -138,6 +139,23 @@ func TestARefusedChartIsNotTriedAgain(t *testing.T) {
 	f.settle()
 	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
 	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+}
+
+// Who asks gets a chart that was published a moment ago, although the repository was asked a moment before that.
+func TestRequestFindsTheNewestChart(t *testing.T) {
+	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Version = "^1" })
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.charts.Add(chartserver.ConfigMapChart("demo", "1.1.0"))
+	f.edit(func(r *v1alpha1.OmniHelmRelease) {
+		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+	})
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	if message := f.want(v1alpha1.ConditionChartFetched, yes, v1alpha1.ReasonChartFound); !strings.Contains(message, "chart demo 1.1.0") {
+		t.Error(message)
+	}
 }
 
 // A controller that has no worker tries again with growing pauses, and counts no failure.

@@ -11,6 +11,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
+// freshness is how long the index of a repository, and the chart that a registry has under a version, count without being asked for
+// again, so that a hundred releases of one chart ask once.
+const freshness = 30 * time.Second
+
 // Fetcher finds and downloads charts. It is safe for concurrent use.
 type Fetcher struct {
 	options   Options

@@ -11,10 +11,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
-// indexFreshness is how long an index counts without being asked for again, so
-// that a hundred releases of one repository ask once.
-const indexFreshness = 30 * time.Second
-
 // index is what is kept of a repository's index.
 type index struct {
 	*render.Index
@@ -73,7 +69,7 @@ func (f *Fetcher) index(ctx context.Context, s *sourceClient, source *Source, ne
 	key := "index/" + source.scope()
 	kept, _ := f.cache.get(key).(*index)
 
-	if kept != nil && !newest && f.now().Sub(kept.fetchedAt) < indexFreshness {
+	if kept != nil && !newest && f.now().Sub(kept.fetchedAt) < freshness {
 		return kept, nil
 	}
 

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"time"
 )
 
 // Media types of a chart in a registry, as the OCI image specification and Helm define them.
@@ -36,7 +37,14 @@ func repositoryURL(chart string) (base, name string, err error) {
 	return "https://" + registryHost(parsed.Host) + "/v2/" + repository, path.Base(repository), nil
 }
 
-// resolveOCI looks a chart up in a registry.
+// published is the chart that a registry has under a version.
+type published struct {
+	artifact
+
+	askedAt time.Time
+}
+
+// resolveOCI looks a chart up in a registry. What the registry said a moment ago counts, unless the source wants the newest.
 func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Source) (*Resolved, error) {
 	base, name, err := repositoryURL(source.Chart)
 	if err != nil {
@@ -44,7 +52,27 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Sourc
 	}
 
 	s.host = registryHost(s.host)
+	key := "published/" + source.scope() + sum(base, source.Version, source.Digest)
 
+	found, _ := f.cache.get(key).(*published)
+	if found == nil || source.Newest || f.now().Sub(found.askedAt) >= freshness {
+		value, err := f.once(ctx, key, base, func(ctx context.Context) (any, error) { return f.findPublished(ctx, s, source, base) })
+		if err != nil {
+			return nil, err
+		}
+
+		found = value.(*published) //nolint:forcetypeassert // findPublished returns nothing else
+		f.cache.put(key, found, int64(len(key))+tarBlock)
+	}
+
+	return &Resolved{
+		Name: name, Version: found.version, ArchiveDigest: found.archive, ManifestDigest: found.digest,
+		location: base + "/blobs/", size: found.size, signature: found.signature,
+	}, nil
+}
+
+// findPublished asks a registry for the chart of a version, or with a digest.
+func (f *Fetcher) findPublished(ctx context.Context, s *sourceClient, source *Source, base string) (*published, error) {
 	reference, version := source.Digest, ""
 
 	switch {
@@ -52,6 +80,7 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Sourc
 	case isExact(source.Version):
 		reference, version = tagOf(source.Version), source.Version
 	default:
+		var err error
 		if version, err = s.newestTag(ctx, base, source, f.newChoice(source)); err != nil {
 			return nil, err
 		}
@@ -59,23 +88,21 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Sourc
 		reference = tagOf(version)
 	}
 
-	found, err := f.manifest(ctx, s, source, base, reference)
+	manifest, err := f.manifest(ctx, s, source, base, reference)
 	if err != nil {
 		return nil, err
 	}
 
-	if version == "" {
-		version = found.version
-	}
-
-	if err := f.checkPin(ctx, source, found); err != nil {
+	if err := f.checkPin(ctx, source, manifest); err != nil {
 		return nil, err
 	}
 
-	return &Resolved{
-		Name: name, Version: version, ArchiveDigest: found.archive, ManifestDigest: found.digest,
-		location: base + "/blobs/", size: found.size, signature: found.signature,
-	}, nil
+	found := &published{artifact: *manifest, askedAt: f.now()}
+	if version != "" {
+		found.version = version
+	}
+
+	return found, nil
 }
 
 // Tags cannot hold a plus sign; Helm writes an underscore instead.

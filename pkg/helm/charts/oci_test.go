@@ -2,7 +2,9 @@ package charts_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -57,13 +59,16 @@ func TestRegistryIdle(t *testing.T) {
 	registry := startRegistry(t)
 	_, manifest := registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
 
-	f := newFetcher(charts.Options{})
+	now := time.Now()
+	f := newFetcher(charts.Options{Now: func() time.Time { return now }})
 	source := charts.Source{Chart: registry.URL("demo"), CA: registry.CA(), Version: "1.0.0"}
 
 	for range 2 {
 		if _, err := fetch(f, source); err != nil {
 			t.Fatal(err)
 		}
+
+		now = now.Add(time.Minute)
 	}
 
 	requests := registry.Requests()
@@ -82,6 +87,92 @@ func TestRegistryIdle(t *testing.T) {
 	if _, err := fetch(f, source); err != nil || len(registry.Requests()) != before {
 		t.Errorf("%v, %d requests", err, len(registry.Requests())-before)
 	}
+}
+
+// TestRegistryIsAskedOnce: many releases of one chart, after a commit or a start of the controller, are one question. Somebody who
+// asks for the newest chart gets it.
+func TestRegistryIsAskedOnce(t *testing.T) {
+	registry := startRegistry(t)
+	registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
+
+	now := time.Now()
+	f := newFetcher(charts.Options{Now: func() time.Time { return now }})
+	source := charts.Source{Chart: registry.URL("demo"), CA: registry.CA(), Version: "^1"}
+	resolve := func(source charts.Source, want string) {
+		t.Helper()
+
+		if resolved, err := f.Resolve(t.Context(), source); err != nil || resolved.Version != want {
+			t.Fatalf("%+v, %v, want %s", resolved, err, want)
+		}
+	}
+
+	var releases sync.WaitGroup
+
+	for range 100 {
+		releases.Go(func() {
+			if _, err := f.Resolve(t.Context(), source); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+
+	releases.Wait()
+
+	first := []string{"GET /v2/demo/tags/list", "HEAD /v2/demo/manifests/1.0.0", "GET /v2/demo/manifests/1.0.0"}
+	if diff := cmp.Diff(first, registry.Requests()); diff != "" {
+		t.Error(diff)
+	}
+
+	registry.Push("demo", chartserver.ConfigMapChart("demo", "1.1.0"), nil)
+	resolve(source, "1.0.0")
+
+	exact := source
+	exact.Version = "1.1.0" // of another version nothing is known
+	resolve(exact, "1.1.0")
+
+	newest := source
+	newest.Newest = true
+	resolve(newest, "1.1.0")
+	resolve(source, "1.1.0") // for the others, too
+
+	registry.Push("demo", chartserver.ConfigMapChart("demo", "1.2.0"), nil)
+
+	now = now.Add(30 * time.Second)
+	resolve(source, "1.2.0")
+}
+
+// TestRegistryErrorsAreNotKept: a chart that was missing a moment ago may have been pushed since.
+func TestRegistryErrorsAreNotKept(t *testing.T) {
+	registry := startRegistry(t)
+	f := newFetcher(charts.Options{})
+	source := charts.Source{Chart: registry.URL("demo"), CA: registry.CA(), Version: "1.0.0"}
+
+	_, err := f.Resolve(t.Context(), source)
+	wantReason(t, err, charts.NotFound)
+
+	registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
+
+	if _, err := f.Resolve(t.Context(), source); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRegistryAnswersOnlyWhomItKnows: what the registry said to somebody with credentials is not for others.
+func TestRegistryAnswersOnlyWhomItKnows(t *testing.T) {
+	registry := startRegistry(t)
+	registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
+	registry.Protect("u", "p")
+
+	f := newFetcher(charts.Options{})
+	source := charts.Source{Chart: registry.URL("demo"), CA: registry.CA(), Credentials: charts.Credentials{Username: "u", Password: "p"}}
+
+	if _, err := f.Resolve(t.Context(), source); err != nil {
+		t.Fatal(err)
+	}
+
+	source.Credentials = charts.Credentials{}
+	_, err := f.Resolve(t.Context(), source)
+	wantReason(t, err, charts.Unauthorized)
 }
 
 func TestRegistryWithCredentials(t *testing.T) {

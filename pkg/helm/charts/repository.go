@@ -56,7 +56,7 @@ func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (
 		entries []render.Entry
 	)
 
-	for _, newest := range []bool{false, true} {
+	for _, newest := range []bool{source.Newest, true} {
 		index, err := f.index(ctx, s, source, newest)
 		if err != nil {
 			return nil, err

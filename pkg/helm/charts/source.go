@@ -27,6 +27,8 @@ type Source struct {
 	// Keyring is the public OpenPGP keyring, binary or armoured, that the chart's provenance is checked
 	// with. Nil checks nothing.
 	Keyring []byte
+	// Newest has the repository or registry asked even if it was asked a moment ago.
+	Newest bool
 	// Tenant shares the slots of the workers with all sources of the same one. It says nothing about the chart.
 	Tenant string
 }

@@ -50,9 +50,12 @@ func TestManyTagsAtOnce(t *testing.T) {
 	foreigntest.WantPeak(t, 96<<20, func() {
 		var all sync.WaitGroup
 
-		for range lookups {
+		for at := range lookups {
+			// What one asks is not what another asks.
+			credentials := charts.Credentials{Username: fmt.Sprint(at), Password: "p"}
+
 			all.Go(func() {
-				_, err := fetcher.Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", CA: registry.CA()})
+				_, err := fetcher.Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", CA: registry.CA(), Credentials: credentials})
 				wantReason(t, err, charts.NotFound, "/manifests/1.1.0")
 			})
 		}
