@@ -42,14 +42,15 @@ type Member struct {
 	WantedKubernetes, WantedTalos, Kubernetes, Talos string
 }
 
-// MemberOf reads an OmniCluster that the policy selects.
-func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster) Member {
+// MemberOf reads an OmniCluster that the policy selects. confirmed says whether this process has found in Omni what the
+// cluster's status says of how it runs.
+func (p *Policy) MemberOf(cluster *v1alpha1.OmniCluster, confirmed bool) Member {
 	member := Member{
 		Name: cluster.Name, UID: string(cluster.UID), Zone: cluster.Annotations[v1alpha1.AnnotationTimeZone], Stage: p.StageOf(cluster),
-		Paused: IsPaused(cluster), Deleting: !cluster.DeletionTimestamp.IsZero(),
+		Unseen: !confirmed, Paused: IsPaused(cluster), Deleting: !cluster.DeletionTimestamp.IsZero(),
 		WantedKubernetes: cluster.Spec.Kubernetes.Version, WantedTalos: cluster.Spec.Talos.Version,
 	}
-	member.Healthy, member.Since = Healthy(cluster)
+	member.Healthy, member.Since = Healthy(cluster, confirmed)
 	member.Behind = cluster.Status.ObservedGeneration != cluster.Generation
 	member.Ready = apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionReady)
 
@@ -88,19 +89,27 @@ var healthyReasons = []string{
 // healthy if it is not Ready only because a destroying change waits for an approval or for the settle time, because changes
 // are about to be made or are left in a namespace that is being deleted, or because Omni refuses some of them, provided that
 // Omni says that it runs. What Omni refuses may need a version that waits for its turn.
-func Healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
+//
+// confirmed says whether this process has found in Omni what the status says of how the cluster runs. Then status.rollout.wellSince
+// is missing only while the cluster does not run well, for example because its manifests are not applied; otherwise a version
+// without that field may have written the status.
+func Healthy(cluster *v1alpha1.OmniCluster, confirmed bool) (healthy bool, since time.Time) {
 	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
 		return false, time.Time{}
 	}
 
+	unwell := confirmed
+
 	if status := cluster.Status.Rollout; status != nil && status.WellSince != nil {
-		since = status.WellSince.Time
+		since, unwell = status.WellSince.Time, false
 	} else {
 		since = ReadySince(cluster)
 	}
 
-	return ready.Status == metav1.ConditionTrue || slices.Contains(healthyReasons, ready.Reason) && runs(cluster.Status.Omni), since
+	waits := slices.Contains(healthyReasons, ready.Reason) && runs(cluster.Status.Omni) && !unwell
+
+	return ready.Status == metav1.ConditionTrue || waits, since
 }
 
 // ReadySince returns since when a cluster is Ready without a write to Omni; zero if it is not Ready. It is what is known of

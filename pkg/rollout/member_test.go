@@ -65,7 +65,7 @@ func TestApprovalIsNoProof(t *testing.T) {
 			policy := policyOf(func(p *v1alpha1.OmniRolloutPolicy) {
 				p.Spec.Stages[0].SoakTime = v1alpha1.Duration("24h")
 			})
-			result := read(t, policy).Evaluate([]rollout.Member{read(t, policy).MemberOf(cluster)}, noon)
+			result := read(t, policy).Evaluate([]rollout.Member{read(t, policy).MemberOf(cluster, true)}, noon)
 
 			if got := slices.Contains(kubernetes(result.Status.Stages[0]), v2); got != test.want {
 				t.Errorf("proved: %t, want %t", got, test.want)
@@ -114,7 +114,14 @@ func TestMemberOf(t *testing.T) {
 				ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
 				unknownSince(c)
 			},
-			func(m *rollout.Member) { waits(m); m.Since, m.Rollout.WellSince = time.Time{}, nil },
+			func(m *rollout.Member) { waits(m); unseen(m); m.Since, m.Rollout.WellSince = time.Time{}, nil },
+		},
+		"an approval, and manifests that are not applied": {
+			func(c *v1alpha1.OmniCluster) {
+				ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+				unknownSince(c)
+			},
+			func(m *rollout.Member) { unwell(m); m.Since, m.Rollout.WellSince = time.Time{}, nil },
 		},
 		"a label written since": {func(c *v1alpha1.OmniCluster) { c.Status.LastSyncTime = seconds(noon) }, func(*rollout.Member) {}},
 		"Ready again after Omni was away": {func(c *v1alpha1.OmniCluster) {
@@ -156,7 +163,7 @@ func TestMemberOf(t *testing.T) {
 			want := base
 			test.want(&want)
 
-			if diff := cmp.Diff(want, read(t, policyOf()).MemberOf(clusterOf(test.cluster))); diff != "" {
+			if diff := cmp.Diff(want, read(t, policyOf()).MemberOf(clusterOf(test.cluster), !want.Unseen)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

@@ -12,7 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // untilReadySays reconciles until Ready is False because of manifests, with all parts of a message.
@@ -239,6 +241,31 @@ func TestFixOfManifestsBesideAPolicy(t *testing.T) {
 	}
 
 	f.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
+}
+
+// Ready tells of one thing only. While that is a change that settles, another may not begin in a cluster whose manifests
+// are not applied.
+func TestManifestsNotAppliedWhileAChangeSettles(t *testing.T) {
+	f := running(t)
+	f.omni.SetKindUnknown(testCluster, "Namespace", true)
+	f.wants(v1alpha1.ManifestFull, "bad")
+	f.untilReadySays("Namespace bad")
+	f.govern(v1alpha1.ChangeTalosVersion, v1alpha1.ChangeKubernetesVersion)
+	f.reconciler.options.Seen = confirmed.New(trigger.Pacing{})
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle)
+
+	f.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Kubernetes.Version = "v1.36.1" })
+	f.until(v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonClusterNotReady)
+	f.admit()
+
+	for range 3 {
+		f.run()
+	}
+
+	if turn := f.turn(); turn.State != v1alpha1.RolloutHeld {
+		t.Errorf("%+v", turn)
+	}
 }
 
 // A new cluster that was never Ready needs no turn for what it lacks.

@@ -119,7 +119,7 @@ func waitFor(reason, message string) func(v1alpha1.OmniClusterRollout) consent.W
 
 // judge returns what the changes wait for by the policy.
 func (r *reconciler) judge(cluster *v1alpha1.OmniCluster, policy *rollout.Policy, status v1alpha1.OmniClusterRollout) consent.Wait {
-	member := policy.MemberOf(cluster)
+	member := policy.MemberOf(cluster, r.options.Seen.Confirms(cluster))
 	member.Rollout = status
 
 	verdict := policy.Judge(member, r.options.Now())

@@ -195,8 +195,8 @@ func (r *reconciler) membersOf(ctx context.Context, policy *rollout.Policy) ([]r
 			continue
 		}
 
-		member := policy.MemberOf(cluster)
-		member.HasLeft, member.Unseen = !selected, !r.options.Seen.Confirms(cluster)
+		member := policy.MemberOf(cluster, r.options.Seen.Confirms(cluster))
+		member.HasLeft = !selected
 		member.Conflict = selected && isSelectedBy(others, cluster)
 		members = append(members, member)
 	}

@@ -59,6 +59,10 @@ func (c *Clusters) Note(cluster *v1alpha1.OmniCluster) {
 // Confirms reports whether a status says what the process saw last of how the cluster runs. One that is Ready and does not say
 // since when it runs well is from before a run that found that it does not.
 func (c *Clusters) Confirms(cluster *v1alpha1.OmniCluster) bool {
+	if c == nil {
+		return false
+	}
+
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
