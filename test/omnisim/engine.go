@@ -44,6 +44,7 @@ type engine struct {
 	dead     map[string]int64      // machines that stopped answering, and at which step
 	refusing map[string]string     // machines that refuse any new configuration, and with which error
 	problems map[string]*problems  // by cluster: what keeps manifests from being applied
+	failing  map[string]string     // machine sets for which no machine can be made, and with which error
 	arrived  map[string]struct{}   // machines whose link changed
 	machines bool                  // whether to reconcile machines
 }
@@ -71,6 +72,7 @@ func newEngine(resources state.State, options Options) *engine {
 		dead:     map[string]int64{},
 		refusing: map[string]string{},
 		problems: map[string]*problems{},
+		failing:  map[string]string{},
 		arrived:  map[string]struct{}{},
 	}
 }

@@ -31,7 +31,7 @@ func (e *engine) allocate(ctx context.Context, view *clusterView, set *omni.Mach
 		return e.deallocate(ctx, running, len(running)-wanted)
 	}
 
-	for _, machine := range e.availableMachines(ctx, allocation.Name, view.cluster) {
+	for _, machine := range e.availableMachines(ctx, set, view.cluster) {
 		if len(all) >= wanted {
 			return nil
 		}
@@ -86,14 +86,20 @@ func (e *engine) deallocate(ctx context.Context, nodes []*omni.MachineSetNode, c
 	return nil
 }
 
-// availableMachines returns the machines of a class that are free and can run the cluster's Talos.
-func (e *engine) availableMachines(ctx context.Context, className string, cluster *omni.Cluster) []string {
-	class, err := find[*omni.MachineClass](ctx, e.state, omni.NewMachineClass(className).Metadata())
+// availableMachines returns the machines of a set's class that are free and can run the cluster's Talos. Of a class that is
+// provisioned these are the machines that were made for the set.
+func (e *engine) availableMachines(ctx context.Context, set *omni.MachineSet, cluster *omni.Cluster) []string {
+	class, err := find[*omni.MachineClass](ctx, e.state, omni.NewMachineClass(omni.GetMachineAllocation(set).Name).Metadata())
 	if err != nil || class == nil {
 		return nil
 	}
 
-	selectors, err := labels.ParseSelectors(class.TypedSpec().Value.MatchLabels)
+	terms := class.TypedSpec().Value.MatchLabels
+	if class.TypedSpec().Value.AutoProvision != nil {
+		terms = []string{omni.LabelMachineRequestSet + " = " + set.Metadata().ID()}
+	}
+
+	selectors, err := labels.ParseSelectors(terms)
 	if err != nil {
 		return nil
 	}

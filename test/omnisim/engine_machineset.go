@@ -32,7 +32,7 @@ func (e *engine) reconcileSet(ctx context.Context, view *clusterView, set *omni.
 		}
 	}
 
-	if err := e.reconcileSetMachines(ctx, view, set); err != nil {
+	if err := errors.Join(e.reconcileSetMachines(ctx, view, set), e.provision(ctx, view, set)); err != nil {
 		return err
 	}
 

@@ -24,6 +24,7 @@ const (
 	kubernetesUpgradeOwner     = "KubernetesUpgradeStatusController"
 	talosUpgradeOwner          = "TalosUpgradeStatusController"
 	manifestsController        = "ClusterKubernetesManifestsStatusController"
+	requestsController         = "ClusterMachineRequestStatusController"
 	machineSetController       = "MachineSetController"
 	machineSetStatusController = "MachineSetStatusController"
 	machineSetNodeController   = "MachineSetNodeController"

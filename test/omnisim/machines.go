@@ -53,34 +53,37 @@ func (s *Server) AddMachine(machine Machine) (string, error) {
 		machine.TalosVersion = s.options.Catalogue.Talos[len(s.options.Catalogue.Talos)-1]
 	}
 
-	ctx := context.Background()
+	return machine.ID, s.engine.connect(context.Background(), machine)
+}
 
+// connect connects a machine.
+func (e *engine) connect(ctx context.Context, machine Machine) error {
 	hardware := omni.NewMachineStatus(machine.ID)
 	describe(hardware, machine)
 
 	known := omni.NewMachine(machine.ID)
 	known.TypedSpec().Value.ManagementAddress, known.TypedSpec().Value.Connected = hardware.TypedSpec().Value.ManagementAddress, true
 
-	if err := s.resources.Create(ctx, known, state.WithCreateOwner(machineController)); err != nil {
-		return "", fmt.Errorf("create machine: %w", err)
+	if err := e.state.Create(ctx, known, state.WithCreateOwner(machineController)); err != nil {
+		return fmt.Errorf("create machine: %w", err)
 	}
 
-	if err := s.resources.Create(ctx, hardware, state.WithCreateOwner(machineStatusController)); err != nil {
-		return "", fmt.Errorf("create machine status: %w", err)
+	if err := e.state.Create(ctx, hardware, state.WithCreateOwner(machineStatusController)); err != nil {
+		return fmt.Errorf("create machine status: %w", err)
 	}
 
-	if err := s.engine.copyLabels(ctx, hardware); err != nil {
-		return "", fmt.Errorf("copy machine labels: %w", err)
+	if err := e.copyLabels(ctx, hardware); err != nil {
+		return fmt.Errorf("copy machine labels: %w", err)
 	}
 
 	link := siderolink.NewLink(machine.ID, &specs.SiderolinkSpec{Connected: true})
 	link.Metadata().Finalizers().Add(machineController)
 
-	if err := s.resources.Create(ctx, link); err != nil {
-		return "", fmt.Errorf("create link: %w", err)
+	if err := e.state.Create(ctx, link); err != nil {
+		return fmt.Errorf("create link: %w", err)
 	}
 
-	return machine.ID, nil
+	return nil
 }
 
 // describe sets the status of a machine that has just connected.

@@ -86,6 +86,7 @@ func (s *suite) roles(t *testing.T) {
 			{"reader reads Kubernetes upgrades", reader, omni.KubernetesUpgradeStatusType, ""},
 			{"reader reads Talos upgrades", reader, omni.TalosUpgradeStatusType, ""},
 			{"reader reads the statuses of manifests", reader, omni.ClusterKubernetesManifestsStatusType, ""},
+			{"reader reads the statuses of requests for machines", reader, omni.ClusterMachineRequestStatusType, ""},
 			{"reader reads machines", reader, omni.MachineStatusType, ""},
 			{"reader reads UUIDs", reader, omni.ClusterUUIDType, ""},
 			{"reader reads no secrets", reader, omni.ClusterSecretsType, "PermissionDenied"},

@@ -22,6 +22,7 @@ func Run(t *testing.T, target Target) {
 		"moves":       s.moves,
 		"delete":      s.deletion,
 		"watches":     s.watches,
+		"selections":  s.selections,
 		"kubeconfigs": s.kubeconfigs,
 		"proxy":       s.proxy,
 		"collisions":  s.collisions,

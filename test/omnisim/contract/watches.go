@@ -76,6 +76,28 @@ func (s *suite) watches(t *testing.T) {
 	s.remove(t, before.Metadata())
 }
 
+// selections tests that a watch may leave out the requests for machines that are in use.
+func (s *suite) selections(t *testing.T) {
+	ctx, st := deadline(t), s.as(t, "Reader")
+	kind := resource.NewMetadata(resources.DefaultNamespace, omni.ClusterMachineRequestStatusType, "", resource.VersionUndefined)
+	events := make(chan state.Event)
+
+	err := st.WatchKind(ctx, kind, events, state.WithBootstrapContents(true),
+		state.WatchWithLabelQuery(resource.LabelExists(omni.LabelMachineRequestInUse, resource.NotMatches)))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	select {
+	case event := <-events:
+		if event.Type != state.Bootstrapped {
+			t.Errorf("%v, %v: there is no provider", event.Type, event.Error)
+		}
+	case <-ctx.Done():
+		t.Error("no event")
+	}
+}
+
 // expect reads events until the wanted one, and fails at an event of a type that must not come before it.
 func expect(t *testing.T, next func() state.Event, eventType state.EventType, id string, before state.EventType) {
 	t.Helper()
