@@ -120,8 +120,9 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 	// Each event arrives in a message of its own, not many in one: a whole fleet in one message would be hundreds of MiB,
 	// which cannot be told from an attack before it is in memory. This package decodes the specs, after it has weighed
 	// them.
-	err = m.source.WatchKind(bounds.WithWatch(ctx, watch), kind, events, state.WithBootstrapContents(true),
-		state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+	options := append(selection(resourceType), state.WithBootstrapContents(true), state.WithWatchKindUnmarshalOptions(state.WithSkipProtobufUnmarshal()))
+
+	err = m.source.WatchKind(bounds.WithWatch(ctx, watch), kind, events, options...)
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)

@@ -2,6 +2,7 @@ package mirror
 
 import (
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
 
@@ -42,5 +43,16 @@ func mirroredKinds() []mirroredKind {
 		{omnires.MachineStatusType, fromMachine},
 		{omnires.ClusterUUIDType, fromID},
 		{omnires.ClusterKubernetesManifestsStatusType, fromID},
+		{omnires.ClusterMachineRequestStatusType, fromLabel},
 	}
+}
+
+// selection returns which resources of a type are watched: all, but of the requests for machines only those whose machine does not
+// belong to a cluster yet. The others say nothing that the machine's own status does not, and a fleet has one for each machine.
+func selection(resourceType resource.Type) []state.WatchKindOption {
+	if resourceType != omnires.ClusterMachineRequestStatusType {
+		return nil
+	}
+
+	return []state.WatchKindOption{state.WatchWithLabelQuery(resource.LabelExists(omnires.LabelMachineRequestInUse, resource.NotMatches))}
 }

@@ -23,6 +23,7 @@ func TestKindOf(t *testing.T) {
 		omnires.LoadBalancerStatusType:               "LoadBalancerStatus",
 		omnires.ClusterUUIDType:                      "ClusterUUID",
 		omnires.ClusterKubernetesManifestsStatusType: "ClusterKubernetesManifestsStatus",
+		omnires.ClusterMachineRequestStatusType:      "ClusterMachineRequestStatus",
 		"Links.omni.sidero.dev":                      "Link",
 		"Something":                                  "Something",
 	} {
@@ -43,7 +44,7 @@ func TestMirroredKindsAreDistinct(t *testing.T) {
 		seen[kind.resourceType] = true
 	}
 
-	if len(seen) != 18 {
+	if len(seen) != 19 {
 		t.Errorf("%d kinds", len(seen))
 	}
 }

@@ -96,8 +96,9 @@ func (o Options) withDefaults() Options {
 // Mirror is the local copy of one Omni's resources: Cluster, MachineSet, MachineSetNode, ConfigPatch,
 // ExtensionsConfiguration, KubernetesManifestGroup, KubernetesHealthCheck, KernelArgs, and the statuses ClusterStatus,
 // MachineSetStatus, ClusterMachineStatus, ControlPlaneStatus, LoadBalancerStatus, KubernetesUpgradeStatus,
-// TalosUpgradeStatus, MachineStatus, ClusterUUID, ClusterKubernetesManifestsStatus. It holds those of all clusters, to
-// detect collisions by ID. It is safe for concurrent use.
+// TalosUpgradeStatus, MachineStatus, ClusterUUID, ClusterKubernetesManifestsStatus, ClusterMachineRequestStatus (while the
+// machine does not belong to the cluster). It holds those of all clusters, to detect collisions by ID. It is safe for
+// concurrent use.
 type Mirror struct {
 	source  state.CoreState
 	options Options

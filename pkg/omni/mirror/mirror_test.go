@@ -197,6 +197,7 @@ func TestMirrorTellsWhichCluster(t *testing.T) {
 	machine := omnires.NewMachineStatus(omnitest.Machine2)
 	args := omnires.NewKernelArgs(omnitest.Machine1)
 	orphan := omnires.NewKernelArgs(omnitest.Machine3)
+	request := omnitest.Labelled(omnires.NewClusterMachineRequestStatus("b-workers-abc"), "b")
 	connecting := omnires.NewMachineStatus(omnitest.Machine1) // listed by a set, and without a cluster yet
 
 	// Every step changes one resource and lists the clusters that must be reported.
@@ -209,6 +210,15 @@ func TestMirrorTellsWhichCluster(t *testing.T) {
 		{"a status by its ID", func() { omnitest.MustCreate(t, source, omnires.NewClusterStatus("a")) }, []string{"a"}},
 		{"a UUID by its ID", func() { omnitest.MustCreate(t, source, omnires.NewClusterUUID("a")) }, []string{"a"}},
 		{"the status of its manifests by its ID", func() { omnitest.MustCreate(t, source, omnires.NewClusterKubernetesManifestsStatus("a")) }, []string{"a"}},
+		{"a request for a machine by its label", func() { omnitest.MustCreate(t, source, request) }, []string{"b"}},
+		{"its machine joins the cluster", func() {
+			omnitest.MustChange(t, source, request, func(r *omnires.ClusterMachineRequestStatus) {
+				r.Metadata().Labels().Set(omnires.LabelMachineRequestInUse, "")
+			})
+		}, []string{"b"}},
+		{"a request whose machine is in the cluster", func() {
+			omnitest.MustChange(t, source, request, func(r *omnires.ClusterMachineRequestStatus) { r.TypedSpec().Value.MachineUuid = omnitest.Machine2 })
+		}, nil},
 		{"a patch by its label", func() { omnitest.MustCreate(t, source, omnitest.Labelled(omnires.NewConfigPatch("p"), "b")) }, []string{"b"}},
 		{"a patch of nobody", func() { omnitest.MustCreate(t, source, omnires.NewConfigPatch("q")) }, nil},
 		{"a free machine", func() { omnitest.MustCreate(t, source, machine) }, nil},
@@ -274,7 +284,7 @@ func TestMirrorResynchronises(t *testing.T) {
 
 	source.LoseWatches(lost)
 	omnitest.Eventually(t, "the loss shows", func() bool { return !m.Synced() })
-	omnitest.Eventually(t, "all watches lost", func() bool { return strings.Contains(m.Health().Message, "18 watches") })
+	omnitest.Eventually(t, "all watches lost", func() bool { return strings.Contains(m.Health().Message, "19 watches") })
 
 	health := m.Health()
 	if health.Class != omni.ClassUnreachable || !health.Since.After(before) {

@@ -62,7 +62,7 @@ func Typical(t testing.TB) map[string]resource.Resource {
 
 	return map[string]resource.Resource{
 		"machine": machine, "patch": patch, "node": node, "cluster": ClusterNamed("demo"), "set": ClassSet("demo", "workers", "any", 3),
-		"manifests": manifestsStatus("demo", 20),
+		"manifests": manifestsStatus("demo", 20), "request": failingRequest("demo", "workers"),
 	}
 }
 
@@ -85,6 +85,20 @@ func manifestsStatus(cluster string, objects int) *omnires.ClusterKubernetesMani
 	status.TypedSpec().Value.Groups = map[string]*specs.ClusterKubernetesManifestsStatusSpec_GroupStatus{"200-cluster-" + cluster + "-apps": group}
 
 	return status
+}
+
+// failingRequest is what Omni says of a machine that a provider cannot make.
+func failingRequest(cluster, set string) *omnires.ClusterMachineRequestStatus {
+	const failure = "failed to clone the template: the datastore has 12 GiB left and the machine needs 40 GiB"
+
+	request := Labelled(omnires.NewClusterMachineRequestStatus(cluster+"-"+set+"-abc123"), cluster)
+	request.Metadata().Labels().Set(omnires.LabelMachineSet, cluster+"-"+set)
+	request.Metadata().Labels().Set(omnires.LabelWorkerRole, "")
+	request.TypedSpec().Value = &specs.ClusterMachineRequestStatusSpec{
+		Stage: specs.ClusterMachineRequestStatusSpec_FAILED, ProviderId: "vsphere", Error: failure, Status: "Provision Failed: " + failure,
+	}
+
+	return request
 }
 
 // Encoded returns the wire encoding of a resource.
