@@ -56,6 +56,8 @@ type MachineSet struct {
 	Error string
 	// Machines counts the set's machines.
 	Machines Machines
+	// Requests are those that a provider is to make for the set; empty if its class takes machines that are there.
+	Requests Requests
 	// LockedUpdates is the number of locked machines with a pending update.
 	LockedUpdates uint32
 	// TearingDown is true while Omni destroys the set.
@@ -131,6 +133,7 @@ func Observe(ctx context.Context, st state.State, cluster string) (Status, error
 
 	observer.readCluster()
 	observer.readSets()
+	observer.readRequests()
 	observer.readMachines()
 	observer.readManifests()
 

@@ -150,7 +150,7 @@ func judgeScaling(s Status) (reason, message string) {
 func failedSet(set MachineSet) string {
 	text := fmt.Sprintf("machine set %q has failed: %s", set.Name, cmp.Or(set.Error, "Omni does not say why"))
 	if set.Class != "" && set.Machines.Total == 0 {
-		text += fmt.Sprintf("; check that machine class %q has free machines", set.Class)
+		text += "; " + classHint(set)
 	}
 
 	return text
@@ -165,7 +165,7 @@ func count(s Status) string {
 		s.Machines.Total, s.Machines.Requested, s.Machines.Connected, s.Machines.Healthy)
 }
 
-// shortSets names the sets that lack machines, and what to check: nothing else shows that a class has no free machines.
+// shortSets names the sets that lack machines, and what to check.
 func shortSets(s Status) string {
 	text := ""
 
@@ -177,7 +177,7 @@ func shortSets(s Status) string {
 		text += fmt.Sprintf("; machine set %q has %d of %d", set.Name, set.Machines.Total, set.Machines.Requested)
 
 		if set.Class != "" {
-			text += fmt.Sprintf(": check that machine class %q has free machines", set.Class)
+			text += ": " + classHint(set)
 		} else {
 			text += ": check that the listed machines are registered in Omni, and free"
 		}

@@ -65,6 +65,25 @@ func TestRunning(t *testing.T) {
 		"scaling up, the class is empty": {func(s *Status) {
 			s.Phase, s.Machines.Total, s.MachineSets[1].Machines.Total, s.MachineSets[1].Class = "ScalingUp", 3, 2, "big"
 		}, ReasonScalingUp, `3 of 4 requested machines belong to the cluster, 4 are connected, 4 healthy; machine set "workers" has 2 of 3: check that machine class "big" has free machines`},
+		"scaling up, a provider fails": {
+			shortOf(Requests{Provider: "kubevirt", Failing: 2, FirstFailing: "demo-w-abc"}), ReasonScalingUp,
+			"4 healthy; machine set \"workers\" has 1 of 3: the provider \"kubevirt\" fails to provision 2; `omnictl get clustermachinerequeststatus demo-w-abc -o yaml` has the error",
+		},
+		"scaling up, a provider does all sorts of things": {
+			shortOf(Requests{Provider: "kubevirt", Failing: 1, Provisioning: 2, Pending: 3, Provisioned: 4, FirstFailing: "demo-w-abc"}), ReasonScalingUp,
+			`the provider "kubevirt" fails to provision 1, is provisioning 2, has not started on 3, has provisioned 4 that do not belong to the cluster yet; ` +
+				"`omnictl get clustermachinerequeststatus demo-w-abc",
+		},
+		"scaling up, a provider works": {shortOf(Requests{Provider: "kubevirt", Provisioning: 1, Provisioned: 1}), ReasonScalingUp,
+			`the provider "kubevirt" is provisioning 1, has provisioned 1 that do not belong to the cluster yet`},
+		"scaling up, a provider does nothing": {shortOf(Requests{Provider: "kubevirt", Pending: 2}), ReasonScalingUp,
+			`the provider "kubevirt" has not started on 2; if this lasts, check that the provider runs`},
+		"scaling up, made machines do not come": {shortOf(Requests{Provider: "kubevirt", Provisioned: 2}), ReasonScalingUp,
+			`that do not belong to the cluster yet; if this lasts, check that the machines boot and reach Omni`},
+		"a set of a provider has failed": {func(s *Status) {
+			shortOf(Requests{Provider: "kubevirt", Provisioning: 2})(s)
+			s.MachineSets[1].Phase, s.MachineSets[1].Machines.Total = "Failed", 0
+		}, ReasonMachineSetsNotReady, `has failed: Omni does not say why; the provider "kubevirt" is provisioning 2`},
 		"scaling up, a machine is missing": {func(s *Status) {
 			s.Phase, s.Machines.Total, s.MachineSets[1].Machines.Total = "ScalingUp", 3, 2
 		}, ReasonScalingUp, `; machine set "workers" has 2 of 3: check that the listed machines are registered in Omni, and free`},
@@ -123,6 +142,14 @@ func TestRunning(t *testing.T) {
 				t.Errorf("%v, %s, %q", ok, reason, message)
 			}
 		})
+	}
+}
+
+// shortOf returns an edit after which the workers lack two machines, for which there are requests.
+func shortOf(requests Requests) func(*Status) {
+	return func(s *Status) {
+		s.Phase, s.Machines.Total, s.MachineSets[1].Machines.Total, s.MachineSets[1].Class = "ScalingUp", 2, 1, "vms"
+		s.MachineSets[1].Requests = requests
 	}
 }
 
