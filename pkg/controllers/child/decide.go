@@ -206,7 +206,7 @@ func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni says nothing about machine set %q yet", name)
 	case !set.Ready:
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni does not say that the set is ready: it is %s, with %d of %d machines healthy%s%s%s",
-			phase(set.Phase), set.Machines.Healthy, set.Machines.Requested, missingMachines(set.Machines), lockedUpdates(set.LockedUpdates), heldTalos(cluster))
+			phase(set.Phase), set.Machines.Healthy, set.Machines.Requested, missingMachines(set.Machines, cluster.Name), lockedUpdates(set.LockedUpdates), heldTalos(cluster))
 	default:
 		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy%s%s",
 			set.Machines.Healthy, set.Machines.Requested, lockedUpdates(set.LockedUpdates), heldTalos(cluster))
@@ -240,13 +240,14 @@ func heldTalos(cluster *v1alpha1.OmniCluster) string {
 
 // missingMachines returns where to look for machines that Omni does not reach: a mistyped ID, or a class without free
 // machines, has no other sign.
-func missingMachines(machines v1alpha1.MachineCounts) string {
+func missingMachines(machines v1alpha1.MachineCounts, cluster string) string {
 	missing := machines.Requested - machines.Connected
 	if missing <= 0 {
 		return ""
 	}
 
-	return fmt.Sprintf("; %d not connected to Omni: check that the listed IDs are registered there, or that the class has free machines, and that they run", missing)
+	return fmt.Sprintf("; %d not connected to Omni: check that the listed IDs are registered there, or that the class has free machines or its provider "+
+		"makes them (see the condition Available of OmniCluster %q), and that they run", missing, cluster)
 }
 
 func phase(phase string) string {

@@ -180,13 +180,17 @@ func TestJudgeSyncedOnHold(t *testing.T) {
 
 func TestJudgeSet(t *testing.T) {
 	of := func(sets ...v1alpha1.MachineSetStatus) *v1alpha1.OmniCluster {
-		return &v1alpha1.OmniCluster{Status: v1alpha1.OmniClusterStatus{Omni: &v1alpha1.OmniClusterRemoteStatus{MachineSets: sets}}}
+		return &v1alpha1.OmniCluster{
+			ObjectMeta: metav1.ObjectMeta{Name: "demo"},
+			Status:     v1alpha1.OmniClusterStatus{Omni: &v1alpha1.OmniClusterRemoteStatus{MachineSets: sets}},
+		}
 	}
 	machines := v1alpha1.MachineCounts{Total: 3, Healthy: 2, Requested: 3}
 
 	check(t, judgeSet(&v1alpha1.OmniCluster{}, "w"), false, false, "MachinesNotReady", `"w"`)
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "x", Ready: true}), "w"), false, false, "MachinesNotReady")
-	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Phase: "ScalingUp", Machines: machines}), "w"), false, false, "MachinesNotReady", "2 of 3", "ScalingUp", "3 not connected", "registered")
+	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Phase: "ScalingUp", Machines: machines}), "w"), false, false, "MachinesNotReady", "2 of 3", "ScalingUp", "3 not connected", "registered",
+		`its provider makes them (see the condition Available of OmniCluster "demo")`)
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w"}), "w"), false, false, "MachinesNotReady", "no phase")
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Ready: true, Machines: machines}), "w"), true, false, "MachinesReady")
 	check(t, judgeSet(of(v1alpha1.MachineSetStatus{Name: "w", Ready: true, Machines: machines, LockedUpdates: 2}), "w"),
