@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -9,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -62,7 +60,7 @@ func manySecrets(t *testing.T, count int) *rest.Config {
 // TestMemoryOfManySecrets: with the options of the controller, what others write into the metadata of Secrets takes no
 // memory once they are known.
 func TestMemoryOfManySecrets(t *testing.T) {
-	const count = 32
+	count := foreigntest.Load(32)
 
 	scheme, err := newScheme()
 	if err != nil {
@@ -100,10 +98,7 @@ func TestMemoryOfManySecrets(t *testing.T) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("SecretList"))
 
-	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-
-	if !cached.WaitForCacheSync(soon) {
+	if !cached.WaitForCacheSync(t.Context()) {
 		t.Fatal("the cache is not complete")
 	}
 

@@ -26,22 +26,17 @@ import (
 type checkedHub struct {
 	fakeHub
 
-	unreadable string // a kind that cannot be listed
-	forbidden  string // "verb resource in namespace" that the account may not
-	unanswered string // the same for one that the hub cannot answer
-	lease      *coordinationv1.Lease
+	forbidden  string                       // "verb resource in namespace" that the account may not
+	unanswered string                       // the same for one that the hub cannot answer
+	lease      func() *coordinationv1.Lease // nil: there is none
 }
 
 func (h *checkedHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case strings.HasSuffix(r.URL.Path, "/leases/"+leaseName) && h.lease != nil:
-		writeJSON(w, http.StatusOK, h.lease)
+		writeJSON(w, http.StatusOK, h.lease())
 	case strings.HasSuffix(r.URL.Path, "/selfsubjectaccessreviews"):
 		h.review(w, r)
-	case strings.Contains(r.URL.Path, "/namespaces/team-a/omni") && !strings.HasSuffix(r.URL.Path, "/"+h.unreadable):
-		writeJSON(w, http.StatusOK, &metav1.PartialObjectMetadataList{
-			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
-		})
 	default:
 		h.fakeHub.ServeHTTP(w, r)
 	}
@@ -66,14 +61,16 @@ func (h *checkedHub) review(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusCreated, &review)
 }
 
-// heldLease is a lease that was renewed the given time ago.
-func heldLease(holder string, age time.Duration) *coordinationv1.Lease {
-	renewed := metav1.NewMicroTime(time.Now().Add(-age))
+// heldLease is a lease that was renewed the given time before somebody asks, however long a busy machine takes to ask.
+func heldLease(holder string, age time.Duration) func() *coordinationv1.Lease {
+	return func() *coordinationv1.Lease {
+		renewed := metav1.NewMicroTime(time.Now().Add(-age))
 
-	return &coordinationv1.Lease{
-		TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: leaseName},
-		Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed},
+		return &coordinationv1.Lease{
+			TypeMeta:   metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"},
+			ObjectMeta: metav1.ObjectMeta{Namespace: "team-a", Name: leaseName},
+			Spec:       coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &renewed},
+		}
 	}
 }
 

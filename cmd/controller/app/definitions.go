@@ -61,7 +61,7 @@ type definitionsWatch struct {
 }
 
 func newDefinitionsWatch(hub *rest.Config) (*definitionsWatch, error) {
-	checks, err := newStartChecks(hub, nil)
+	checks, err := newStartChecks(hub, nil, "")
 	if err != nil {
 		return nil, err
 	}

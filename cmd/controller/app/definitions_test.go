@@ -87,7 +87,7 @@ func TestFindDefinitions(t *testing.T) {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 
-	checks, err := newStartChecks(&rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst}, kinds())
+	checks, err := newStartChecks(&rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst}, kinds(), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -25,7 +24,6 @@ const rightsAtOnce = 10
 type installation struct {
 	options *Options
 	start   *startChecks
-	objects metadata.Interface
 	reviews authorizationclient.SelfSubjectAccessReviewInterface
 	leases  coordinationclient.LeaseInterface
 }
@@ -35,17 +33,16 @@ func newInstallationChecks(hub *rest.Config, options *Options) ([]installationCh
 	bounded := rest.CopyConfig(hub)
 	bounded.Timeout, bounded.QPS, bounded.Burst = callTimeout, requestsPerSecond, requestBurst
 
-	start, startErr := newStartChecks(bounded, options.served())
-	objects, objectsErr := metadata.NewForConfig(bounded)
+	start, startErr := newStartChecks(bounded, options.served(), options.servedNamespace())
 	authorization, authorizationErr := authorizationclient.NewForConfig(bounded)
 	coordination, coordinationErr := coordinationclient.NewForConfig(bounded)
 
-	if err := errors.Join(startErr, objectsErr, authorizationErr, coordinationErr); err != nil {
+	if err := errors.Join(startErr, authorizationErr, coordinationErr); err != nil {
 		return nil, fmt.Errorf("set up the checks: %w", err)
 	}
 
 	in := &installation{
-		options: options, start: start, objects: objects,
+		options: options, start: start,
 		reviews: authorization.SelfSubjectAccessReviews(), leases: coordination.Leases(options.leaseNamespace()),
 	}
 
@@ -57,37 +54,16 @@ func newInstallationChecks(hub *rest.Config, options *Options) ([]installationCh
 	return []installationCheck{
 		{"no custom resource definition collides with the API", in.start.refuseDefinitions},
 		{"the API " + v1alpha1.SchemeGroupVersion.String() + " is served with all its kinds", func(context.Context) error { return in.start.findAPI() }},
-		{"objects of all kinds can be read " + where, in.readObjects},
+		{"objects of all kinds can be read " + where, in.start.readObjects},
 		{"the account has the rights of a controller " + where, in.findRights},
 		{"a controller is at work " + where, in.findLeader},
 	}, nil
 }
 
-// served is the namespace that the controller serves; empty for all.
-func (in *installation) served() string {
-	if in.options.AllNamespaces {
-		return metav1.NamespaceAll
-	}
-
-	return in.options.Namespace
-}
-
-// readObjects lists one object of each kind, which takes kube-apiserver, omni-apiserver and its etcd.
-func (in *installation) readObjects(ctx context.Context) error {
-	for _, kind := range in.options.served() {
-		resource := in.objects.Resource(v1alpha1.SchemeGroupVersion.WithResource(kind)).Namespace(in.served())
-		if _, err := resource.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
-			return fmt.Errorf("list %s: %w", kind, err)
-		}
-	}
-
-	return nil
-}
-
 // findRights asks the hub for each right that a controller needs. What it has found out is in the error even if the
 // time does not suffice for all of them.
 func (in *installation) findRights(ctx context.Context) error {
-	rights := rightsOf(in.served(), in.options)
+	rights := rightsOf(in.options.servedNamespace(), in.options)
 	problems := make([]error, len(rights))
 
 	var asked errgroup.Group // one that cannot be answered ends none of the others

@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -46,12 +47,13 @@ func (o *Options) served() []string {
 	return kinds()
 }
 
-// waitForStart returns when the controller may start: there is no custom resource definition of our group, and the
-// API group is served. It waits for a hub or an API that does not answer yet. The returned mapper knows our kinds. A
-// new mapper might still get a list without them, because every kube-apiserver refreshes its list of extension
-// servers at its own pace.
-func waitForStart(ctx context.Context, hub *rest.Config, served []string, timeout time.Duration) (meta.RESTMapper, error) {
-	checks, err := newStartChecks(hub, served)
+// waitForStart returns when the controller may start: there is no custom resource definition of our group, the API group is
+// served, and the objects of the namespace (empty: of all) can be read. It waits for a hub or an API that does not answer yet. It
+// waits for rights, too: a Pod of a new version that lacks one is not ready then, and the one before goes on with the work. The
+// returned mapper knows our kinds. A new mapper might still get a list without them, because every kube-apiserver refreshes its
+// list of extension servers at its own pace.
+func waitForStart(ctx context.Context, hub *rest.Config, served []string, namespace string, timeout time.Duration) (meta.RESTMapper, error) {
+	checks, err := newStartChecks(hub, served, namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +99,12 @@ func waitForStart(ctx context.Context, hub *rest.Config, served []string, timeou
 type startChecks struct {
 	definitions metadata.Getter
 	mapper      meta.RESTMapper
+	objects     metadata.Interface
 	served      []string // resources that have to be
+	namespace   string   // whose objects have to be readable; empty: all
 }
 
-func newStartChecks(hub *rest.Config, served []string) (*startChecks, error) {
+func newStartChecks(hub *rest.Config, served []string, namespace string) (*startChecks, error) {
 	bounded := rest.CopyConfig(hub)
 	bounded.Timeout, bounded.QPS = callTimeout, -1 // the looks have pauses of their own
 
@@ -123,7 +127,7 @@ func newStartChecks(hub *rest.Config, served []string) (*startChecks, error) {
 		definitions: client.Resource(schema.GroupVersionResource{
 			Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 		}),
-		mapper: &mappings{RESTMapper: mapper}, served: served,
+		mapper: &mappings{RESTMapper: mapper}, objects: client, served: served, namespace: namespace,
 	}, nil
 }
 
@@ -132,7 +136,11 @@ func (c *startChecks) run(ctx context.Context) error {
 		return err
 	}
 
-	return c.findAPI()
+	if err := c.findAPI(); err != nil {
+		return err
+	}
+
+	return c.readObjects(ctx)
 }
 
 // refuseDefinitions fails if there are custom resource definitions of our group, or if the controller may not look
@@ -162,6 +170,18 @@ func (c *startChecks) findAPI() error {
 		if _, err := c.mapper.KindFor(v1alpha1.SchemeGroupVersion.WithResource(kind)); err != nil {
 			return fmt.Errorf("the hub does not serve %s in %s yet (APIService v1alpha1.%s): %w",
 				kind, v1alpha1.SchemeGroupVersion, v1alpha1.GroupName, err)
+		}
+	}
+
+	return nil
+}
+
+// readObjects lists one object of each kind, which takes kube-apiserver, omni-apiserver and its etcd.
+func (c *startChecks) readObjects(ctx context.Context) error {
+	for _, kind := range c.served {
+		resource := c.objects.Resource(v1alpha1.SchemeGroupVersion.WithResource(kind)).Namespace(c.namespace)
+		if _, err := resource.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
+			return fmt.Errorf("list %s: %w", kind, err)
 		}
 	}
 

@@ -25,6 +25,9 @@ import (
 type fakeHub struct {
 	definitions map[string]int // code by name; none: 404
 	served      []string
+	unreadable  string // a kind that cannot be listed
+	forbidden   int32  // so many calls for objects are answered with 403 first
+	lists       atomic.Int32
 	calls       atomic.Int32
 	unavailable int32 // so many calls are answered with 503 first
 	enough      int32 // with that call the test has seen enough
@@ -73,6 +76,20 @@ func (h *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 
 		writeJSON(w, http.StatusOK, list)
+
+		return
+	}
+
+	if kind, found := strings.CutPrefix(r.URL.Path, "/apis/omni.texashpc.com/v1alpha1/namespaces/team-a/"); found && kind != h.unreadable {
+		if h.lists.Add(1) <= h.forbidden {
+			writeStatus(w, http.StatusForbidden, metav1.StatusReasonForbidden)
+
+			return
+		}
+
+		writeJSON(w, http.StatusOK, &metav1.PartialObjectMetadataList{
+			TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+		})
 
 		return
 	}
@@ -129,7 +146,7 @@ func start(t *testing.T, h http.Handler, timeout time.Duration) error {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 
-	mapper, err := waitForStart(t.Context(), &rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst}, kinds(), timeout)
+	mapper, err := waitForStart(t.Context(), &rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst}, kinds(), "team-a", timeout)
 	if err != nil {
 		return err
 	}
@@ -181,6 +198,23 @@ func TestWaitsForTheAPI(t *testing.T) {
 // A kube-apiserver may serve our group before it lists the group.
 func TestWaitsForTheListOfKinds(t *testing.T) {
 	if err := start(t, &fakeHub{served: kinds(), stale: true}, time.Minute); err != nil {
+		t.Error(err)
+	}
+}
+
+// An account may get its rights after the Pod. Until then the Pod is not ready, and does not take the work from one that has them.
+func TestWaitsForRights(t *testing.T) {
+	h := &fakeHub{served: kinds(), forbidden: 1}
+	if err := start(t, h, time.Minute); err != nil {
+		t.Error(err)
+	}
+
+	if h.lists.Load() != int32(1+len(kinds())) {
+		t.Errorf("%d lists", h.lists.Load())
+	}
+
+	err := start(t, &fakeHub{served: kinds(), unreadable: "omniworkers"}, 6*time.Second)
+	if err == nil || errors.Is(err, errRefused) || !strings.Contains(err.Error(), "--start-timeout") || !strings.Contains(err.Error(), "list omniworkers") {
 		t.Error(err)
 	}
 }
