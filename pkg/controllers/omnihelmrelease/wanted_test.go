@@ -137,3 +137,17 @@ func TestBackAndForthIsTriedAgain(t *testing.T) {
 		f.wantActions(done...)
 	}
 }
+
+// TestDigestsOutlastReleases pins what statuses and Helm's records keep across an upgrade of the controller: with another content every
+// release of a fleet would be upgraded, and with another attempt those that have used up their retries would begin again. See
+// docs/development/releases.md.
+func TestDigestsOutlastReleases(t *testing.T) {
+	const content, attempt = "3d33e4999a1a43b20d19181a161de7b47e9755f9", "cdedec8ebbe87f5cd4dfd7ec941899d022bf6c1e"
+
+	release := newTestRelease(v1alpha1.HelmChart{})
+	release.Spec.Timeout, release.Spec.MaxHistory, release.Spec.Wait, release.Spec.SkipCRDs = "1m", new(int32(3)), true, true
+
+	if got := wanted(release, job{}, "chart", "values"); got.Content != content || got.Attempt != attempt {
+		t.Errorf("content %q, attempt %q, want %q and %q", got.Content, got.Attempt, content, attempt)
+	}
+}

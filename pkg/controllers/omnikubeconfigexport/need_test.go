@@ -219,6 +219,20 @@ func TestIngredientsHash(t *testing.T) {
 	}
 }
 
+// TestHashOutlastsReleases pins what exported Secrets keep across an upgrade of the controller: with another hash all kubeconfigs of a
+// fleet would be issued anew, and nobody can revoke the old ones. See docs/development/releases.md.
+func TestHashOutlastsReleases(t *testing.T) {
+	const want = "5258677a2f3d786d2873c30d456e3407bfc486eea5e03c3f004317f740bac4be"
+
+	made := ingredients{
+		User: "u", Groups: []string{"b", "a"}, TTL: "1h", ClusterName: "c", ClusterID: "id", Endpoint: "e",
+		Key: "k", ContextNamespace: "n", Format: v1alpha1.FormatKubeconfig, CA: []byte("ca"),
+	}
+	if got := made.hash(); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestReadToken(t *testing.T) {
 	for name, test := range map[string]struct {
 		token string

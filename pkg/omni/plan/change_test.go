@@ -109,3 +109,16 @@ func TestAddition(t *testing.T) {
 		}
 	}
 }
+
+// TestHashOfOutlastsReleases pins what people approve: the spec of an OmniCluster keeps it across an upgrade of the controller.
+func TestHashOfOutlastsReleases(t *testing.T) {
+	const want = "d18be4b70e77e316f664988a23c3beb254cbf9bdf0d820f8799cda5a005a073e"
+
+	changes := []Change{
+		{Action: ActionDestroy, Type: TypeMachineSet, ID: "demo-w", Created: time.Unix(1700000000, 0), OldSize: "2", Members: "m", Destructive: true},
+		{Action: ActionUpdate, Type: TypeMachineSet, ID: "demo-x", Created: time.Unix(1700000000, 0), Version: "3", OldSize: "3", NewSize: "1", Destructive: true},
+	}
+	if got := HashOf(changes); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}

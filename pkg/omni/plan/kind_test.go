@@ -5,8 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/siderolabs/omni/client/api/omni/specs"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
@@ -180,5 +183,35 @@ func TestDigests(t *testing.T) {
 	})
 	if err != nil || before != digest(both, KindMachineConfig) {
 		t.Errorf("after the version was written: %v, %q, before %q", err, digest(both, KindMachineConfig), before)
+	}
+}
+
+// TestDigestsOutlastReleases pins what statuses keep across an upgrade of the controller: with other digests, changes that a policy
+// holds would be new ones, and begin. See docs/development/releases.md.
+func TestDigestsOutlastReleases(t *testing.T) {
+	created := time.Unix(1_700_000_000, 0)
+
+	patch := omnires.NewConfigPatch("200-cluster-demo-all")
+	patch.Metadata().Labels().Set(omnires.LabelCluster, "demo")
+
+	if err := patch.TypedSpec().Value.SetUncompressedData([]byte("machine: {env: {A: \"2\"}}\n")); err != nil {
+		t.Fatal(err)
+	}
+
+	set := omnires.NewMachineSet("demo-w")
+	set.TypedSpec().Value.UpdateStrategy = specs.MachineSetSpec_Rolling
+
+	for want, made := range map[string]step{
+		"bd929cb4cfbd4d0ed274d07605922a0f": {
+			change: Change{Kind: KindKubernetesVersion, Action: ActionUpdate, Type: omnires.ClusterType, ID: "demo", Created: created, Part: string(KindKubernetesVersion), To: "1.36.1"},
+			new:    omnires.NewCluster("demo"),
+		},
+		"4c47e0293ac69a810051ca0dbbe859df": {change: Change{Kind: KindMachineConfig, Action: ActionUpdate, Type: omnires.ConfigPatchType, ID: patch.Metadata().ID(), Created: created}, new: patch},
+		"8bc30e5885633352aadfac6491ef77fd": {change: Change{Kind: KindMachineConfig, Action: ActionUpdate, Type: omnires.MachineSetType, ID: "demo-w", Created: created}, new: set},
+		"55ba56b82c4db76796aa82f49a0c338b": {change: Change{Kind: KindMachineConfig, Action: ActionDestroy, Type: omnires.ConfigPatchType, ID: "p", Created: created}},
+	} {
+		if got := digestOf(made); got != want {
+			t.Errorf("%s: got %s, want %s", made.change, got, want)
+		}
 	}
 }
