@@ -26,7 +26,7 @@ func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
 }
 
-// Plugin warns at the creation of a second OmniControlPlane for one cluster.
+// Plugin warns of a second OmniControlPlane for one cluster, when it is created or begins to name that cluster.
 type Plugin struct {
 	*admission.Handler
 
@@ -40,7 +40,7 @@ var (
 )
 
 // New makes the plugin.
-func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create)} }
+func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
 
 // SetInformers adds an index by cluster to the informer of OmniControlPlanes, and strips the rest of
 // each object from memory.
@@ -73,6 +73,10 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	}
 
 	cluster := controlPlane.Spec.ClusterRef.Name
+
+	if old, ok := attributes.GetOldObject().(*v1alpha1.OmniControlPlane); ok && old.Spec.ClusterRef.Name == cluster {
+		return nil // whoever made it that of a second one was warned
+	}
 
 	others, err := p.informer.GetIndexer().ByIndex(clusterIndex, attributes.GetNamespace()+"/"+cluster)
 	if err != nil {

@@ -41,6 +41,13 @@ func request(namespace, name, cluster, resource string) admission.Attributes {
 		admission.Create, &metav1.CreateOptions{}, false, nil)
 }
 
+// update is a request that changes the cluster of "second" in the namespace default.
+func update(before, after string) admission.Attributes {
+	return admission.NewAttributesRecord(stored("default", "second", after), stored("default", "second", before), v1alpha1.SchemeGroupVersion.WithKind("OmniControlPlane"),
+		"default", "second", v1alpha1.SchemeGroupVersion.WithResource("omnicontrolplanes"), "",
+		admission.Update, &metav1.UpdateOptions{}, false, nil)
+}
+
 func newPlugin(t *testing.T, objects ...runtime.Object) *controlplane.Plugin {
 	t.Helper()
 
@@ -86,11 +93,20 @@ func TestValidate(t *testing.T) {
 		{"the first leaves", request("default", "second", "replaced", "omnicontrolplanes"), nil},
 		{"another namespace", request("apps", "second", "production", "omnicontrolplanes"), nil},
 		{"itself", request("default", "first", "production", "omnicontrolplanes"), nil},
+		{
+			"a second one by an update", update("staging", "production"),
+			heard{`spec.clusterRef.name: OmniControlPlane "first" names this cluster too: it stalls until one is deleted`},
+		},
+		{"an update of a second one", update("production", "production"), nil},
 		{"another resource", request("default", "second", "production", "omniworkers"), nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var got heard
+
+			if !plugin.Handles(test.attributes.GetOperation()) {
+				t.Fatalf("it is not asked about %s", test.attributes.GetOperation())
+			}
 
 			ctx := warning.WithWarningRecorder(t.Context(), &got)
 			if err := plugin.Validate(ctx, test.attributes, nil); err != nil {

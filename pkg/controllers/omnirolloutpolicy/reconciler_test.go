@@ -321,6 +321,42 @@ func TestStopped(t *testing.T) {
 	}
 }
 
+// TestStoppedByALowerLimit: an edit of maxFailed stops a rollout, or lets it go on, as what happens to clusters does.
+func TestStoppedByALowerLimit(t *testing.T) {
+	fails := func(o *v1alpha1.OmniCluster) {
+		waits(time.Hour)(o)
+		o.Status.Rollout.State = v1alpha1.RolloutFailed
+		o.Status.Rollout.Failure = &v1alpha1.RolloutFailure{Hash: "hash-c1", Time: metav1.NewTime(noon), Message: "no image"}
+		o.Status.Conditions[0].Status = metav1.ConditionFalse
+	}
+	limit := func(most int32) *v1alpha1.OmniRolloutPolicy {
+		return newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.MaxFailed = most })
+	}
+	f := newFixture(t, limit(1), newCluster("c1", "canary", fails))
+
+	for _, step := range []struct {
+		most int32
+		want string
+	}{
+		{1, ""}, {0, "Warning RolloutStopped nothing else begins: 1 failed (maxFailed is 0): c1 (no image)"}, {0, ""}, {1, "Normal RolloutResumed changes begin again"}, {1, ""},
+	} {
+		policy, _ := f.run("production")
+		policy.Spec.MaxFailed = step.most
+		policy.Generation++
+
+		if err := f.client.Update(t.Context(), policy); err != nil {
+			t.Fatal(err)
+		}
+
+		f.events.New()
+		f.run("production")
+
+		if told := strings.Join(f.events.New(), "\n"); step.want == "" && strings.Contains(told, "Rollout") || !strings.Contains(told, step.want) {
+			t.Errorf("maxFailed %d: got %q, want %q", step.most, told, step.want)
+		}
+	}
+}
+
 // TestPromoted: somebody lets a stage begin without the earlier one, and there is one event of it.
 func TestPromoted(t *testing.T) {
 	f := newFixture(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -44,7 +45,7 @@ func (r *reconciler) announce(s *scope, before, after v1alpha1.OmniRolloutPolicy
 		r.events.Eventf(s.policy, nil, kind, reason, "Rollout", format, args...)
 	}
 
-	was, is := before.FailedCount > s.policy.Spec.MaxFailed, s.result.Stopped != ""
+	was, is := apimeta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionRolloutStopped), s.result.Stopped != ""
 
 	switch {
 	case is && !was:
