@@ -100,7 +100,7 @@ func seenElsewhere(parent *v1alpha1.OmniCluster, hubID string) bool {
 // the workload cluster since carries no mark, so nothing there tells whose it is. The parent may be nil.
 func (a *Access) seenHere(requester Requester, parent *v1alpha1.OmniCluster) loop.Outcome {
 	if parent == nil || !seenElsewhere(parent, a.HubID) {
-		return loop.Continue(v1alpha1.ReasonConnected, "")
+		return loop.Proceed()
 	}
 
 	return loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "OmniCluster %q was last looked at by another hub, %s (this hub is %s): "+

@@ -33,7 +33,7 @@ func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outc
 		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
 	}
 
-	return release, loop.Outcome{}
+	return release, loop.Proceed()
 }
 
 // name identifies a requester: objects of different kinds may have the same name.

@@ -48,7 +48,7 @@ func (r *reconciler) confirmDestroys(ctx context.Context, s *scope) (loop.Outcom
 
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object or its documents changed meanwhile; the plan is made anew"), nil
 	default:
-		return loop.Continue(v1alpha1.ReasonUpToDate, "the plan may be applied"), nil
+		return loop.Proceed(), nil
 	}
 }
 
@@ -62,6 +62,6 @@ func (r *reconciler) confirmDeletion(ctx context.Context, s *scope) (loop.Outcom
 	case !current:
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object changed meanwhile"), nil
 	default:
-		return loop.Continue(v1alpha1.ReasonDeleting, "the cluster may be destroyed"), nil
+		return loop.Proceed(), nil
 	}
 }

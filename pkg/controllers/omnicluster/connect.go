@@ -70,7 +70,7 @@ func (r *reconciler) findSession(ctx context.Context, s *scope) (loop.Outcome, e
 		return r.unsynced(s, health), nil
 	}
 
-	return takeSlot(s, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", name, connection.Spec.Endpoint)), nil
+	return takeSlot(s), nil
 }
 
 // unsynced returns the outcome while the copy of Omni is not current. Nothing is planned from it meanwhile. A restart of
@@ -98,9 +98,9 @@ func (r *reconciler) unlessOpening(connection *v1alpha1.OmniConnection, outcome 
 // takeSlot limits the workers that the runs of one connection use. A cluster without a slot keeps its status, because
 // nothing is wrong with it; only if it is not Ready and the wait may be long, the outcome has what it waits for. A
 // deletion never gets that outcome: it would mistake it for a broken connection.
-func takeSlot(s *scope, connected loop.Outcome) loop.Outcome {
+func takeSlot(s *scope) loop.Outcome {
 	if s.lease.Enter(s.name) {
-		return connected
+		return loop.Proceed()
 	}
 
 	s.turnedAway = true

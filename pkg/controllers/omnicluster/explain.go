@@ -82,7 +82,7 @@ func (r *reconciler) explainRefusals(ctx context.Context, s *scope, known knownR
 		r.kind().Interval(s.cluster))
 
 	others := found.Outcome()
-	if others.Message() != "" {
+	if !others.Continues() {
 		text += "; besides: " + others.Message()
 	}
 

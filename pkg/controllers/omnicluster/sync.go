@@ -114,7 +114,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	case refused:
 		return r.explainRefusals(ctx, s, known, found), nil
 	default:
-		return loop.Continue(v1alpha1.ReasonUpToDate, "Omni took what may be applied"), nil
+		return loop.Proceed(), nil
 	}
 }
 
@@ -155,7 +155,7 @@ func (r *reconciler) prepareWrite(ctx context.Context, s *scope, decision consen
 	}
 
 	if len(decision.Destroys()) == 0 {
-		return loop.Continue(v1alpha1.ReasonUpToDate, "the plan may be applied"), nil
+		return loop.Proceed(), nil
 	}
 
 	return r.confirmDestroys(ctx, s)
@@ -177,7 +177,7 @@ func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.
 	outcome, leaving, waiting, unconsented := decision.Outcome(), decision.Leaving(), decision.WaitingForOmni(), decision.Unconsented()
 
 	switch {
-	case outcome.Reason() != "":
+	case !outcome.Continues():
 		return outcome
 	case len(leaving) > 0:
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, leaving))

@@ -35,7 +35,6 @@ type unrestricted struct {
 // unless the outcome continues. The text is a warning for the condition; empty if there is none.
 func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.Secret) (loop.Outcome, string) {
 	policy, endpoint := r.options.Endpoints, connection.Spec.Endpoint
-	allowed := loop.Continue("", "")
 
 	if !policy.AllowInsecure {
 		if what := insecureTransport(connection); what != "" {
@@ -45,7 +44,7 @@ func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.S
 	}
 
 	if policy.Allowed.Allow(endpoint) {
-		return allowed, ""
+		return loop.Proceed(), ""
 	}
 
 	remedy := fmt.Sprintf("annotate the Secret: %s=%s", v1alpha1.AnnotationAllowedEndpoints, endpoint)
@@ -57,7 +56,7 @@ func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.S
 	}
 
 	if !set {
-		return allowed, r.warnOfUnrestricted(connection, secret, remedy)
+		return loop.Proceed(), r.warnOfUnrestricted(connection, secret, remedy)
 	}
 
 	origins, err := session.ParseOrigins(text)
@@ -71,7 +70,7 @@ func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.S
 			"If that is the right Omni, %s", secret.Name, endpoint, remedy), ""
 	}
 
-	return allowed, ""
+	return loop.Proceed(), ""
 }
 
 // insecureTransport returns why the transport is not secure; empty if it is.

@@ -159,7 +159,7 @@ func (r *reconciler) foreign(ctx context.Context, s *scope, observed helm.Observ
 func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed) loop.Outcome {
 	revision := marked(observed)
 	if revision == nil || revision.Owner != string(s.release.UID) || revision.Hub == r.options.HubID {
-		return loop.Continue(v1alpha1.ReasonProgressing, "")
+		return loop.Proceed()
 	}
 
 	mark := helm.Mark{Revision: revision.Number, Owner: revision.Owner, From: revision.Hub, To: r.options.HubID}
@@ -186,5 +186,5 @@ func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed)
 			fullName(s.release), redact.Line(mark.From), v1alpha1.AnnotationPreviousHub)
 	}
 
-	return loop.Continue(v1alpha1.ReasonProgressing, "")
+	return loop.Proceed()
 }

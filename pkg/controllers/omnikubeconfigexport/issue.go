@@ -91,7 +91,7 @@ func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope)
 		return targetDeleting(name, s.secret), nil
 	}
 
-	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
+	return loop.Proceed(), nil
 }
 
 // judgeOthers decides whether another's Secret is adopted.
@@ -126,7 +126,7 @@ func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, e
 		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not adopted: %s; %s", name, refused, chooseAnother), nil
 	}
 
-	return loop.Continue(v1alpha1.ReasonIssued, ""), nil
+	return loop.Proceed(), nil
 }
 
 // targetDeleting returns the outcome for a target that is being deleted.
@@ -268,7 +268,7 @@ func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
 		return nil, outcome
 	}
 
-	return lease, loop.Continue(v1alpha1.ReasonConnected, "")
+	return lease, loop.Proceed()
 }
 
 // enter takes one of the slots of the connection, until release is called. Without a slot the run ends, and the status
@@ -281,7 +281,7 @@ func (r *reconciler) enter(s *scope) (release func(), outcome loop.Outcome) {
 		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other exports of OmniConnection %q come first", s.connection.Name)
 	}
 
-	return release, loop.Continue(v1alpha1.ReasonConnected, "")
+	return release, loop.Proceed()
 }
 
 // checkCluster makes sure, before a token is signed, that the cluster in Omni still belongs to the OmniCluster: naming
@@ -308,7 +308,7 @@ func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outc
 			s.want.ClusterName, s.cluster.Name)
 	}
 
-	return loop.Continue(v1alpha1.ReasonConnected, "")
+	return loop.Proceed()
 }
 
 // isReplaced reports whether the OmniCluster waits for a person because the cluster in Omni is not the one that it made. A

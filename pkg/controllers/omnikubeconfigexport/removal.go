@@ -40,7 +40,7 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope) (loop.Outcome, 
 		}
 	}
 
-	return loop.Continue(v1alpha1.ReasonWritten, ""), nil
+	return loop.Proceed(), nil
 }
 
 // owned returns the Secrets that may belong to this export.
@@ -79,7 +79,7 @@ func inOrder(names []types.NamespacedName) []types.NamespacedName {
 // remove deletes a Secret if it belongs to this export and is still the one that was read.
 func (r *reconciler) remove(ctx context.Context, s *scope, key types.NamespacedName, why string) (loop.Outcome, error) {
 	export, name := s.export, shownTarget(s.export, key)
-	done := loop.Continue(v1alpha1.ReasonWritten, "")
+	done := loop.Proceed()
 
 	if !r.serves(export, key.Namespace) {
 		return r.outOfReach(export, key), nil
@@ -127,7 +127,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope, key types.NamespacedN
 // there does not matter.
 func (r *reconciler) outOfReach(export *v1alpha1.OmniKubeconfigExport, secret types.NamespacedName) loop.Outcome {
 	if secret != export.WrittenTarget() {
-		return loop.Continue(v1alpha1.ReasonWritten, "")
+		return loop.Proceed()
 	}
 
 	return loop.Stall(v1alpha1.ReasonNamespaceNotAllowed,

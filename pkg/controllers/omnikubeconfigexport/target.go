@@ -15,7 +15,7 @@ import (
 func (r *reconciler) mayWrite(export *v1alpha1.OmniKubeconfigExport) loop.Outcome {
 	target := export.EffectiveTarget()
 	if r.serves(export, target.Namespace) {
-		return loop.Continue(v1alpha1.ReasonIssued, "")
+		return loop.Proceed()
 	}
 
 	return loop.Stall(v1alpha1.ReasonNamespaceNotAllowed,

@@ -136,7 +136,7 @@ func (r *reconciler) act(ctx context.Context, s *scope, wanted location, live *c
 		err         error
 	)
 
-	outcome := loop.Continue(v1alpha1.ReasonUpToDate, "")
+	outcome := loop.Proceed()
 
 	switch todo {
 	case actionUpdate:
@@ -200,7 +200,7 @@ func (r *reconciler) overwrite(ctx context.Context, s *scope, wanted location, l
 		r.marked(s, wanted, former)
 	}
 
-	return loop.Continue(v1alpha1.ReasonUpToDate, ""), nil
+	return loop.Proceed(), nil
 }
 
 // marked announces that the mark names this hub now; former is the hub that it named before, if it did. The content is

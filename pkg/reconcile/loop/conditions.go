@@ -91,7 +91,7 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 		began := time.Now()
 
 		outcome, err := phase.Run(ctx, scope)
-		if err == nil && outcome.verdict == verdictNone {
+		if err == nil && outcome.reason == "" {
 			err = errNoOutcome
 		}
 

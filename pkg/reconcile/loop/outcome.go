@@ -120,6 +120,10 @@ func Skip(reason, format string, args ...any) Outcome {
 	return Outcome{verdict: verdictSkip, reason: reason, message: fmt.Sprintf(format, args...)}
 }
 
+// Proceed is for a step of a phase that found nothing in the way: the phase goes on, and says itself what came of it. It has
+// no reason, so it is not the outcome of a phase.
+func Proceed() Outcome { return Outcome{verdict: verdictContinue} }
+
 // Within returns the same outcome with a time after which the object is reconciled again at the latest; 0 changes
 // nothing.
 func (o Outcome) Within(after time.Duration) Outcome {

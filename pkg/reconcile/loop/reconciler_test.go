@@ -118,6 +118,15 @@ func TestOutcomes(t *testing.T) {
 			},
 			event: "Warning Error a phase ended without an outcome",
 		},
+		"that of a step is none": {
+			second: Proceed(), wantErr: errNoOutcome,
+			conditions: map[string]string{
+				"First": "True Found: found it", "Second": "False Error: a phase ended without an outcome",
+				"Third": "Unknown Blocked: waits for Second",
+				"Ready": "False Error: a phase ended without an outcome", "Reconciling": "True Error: a phase ended without an outcome",
+			},
+			event: "Warning Error a phase ended without an outcome",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, connection(),

@@ -9,8 +9,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// Outcome describes what the held changes wait for; the zero Outcome if none is held. It stays the same while other
-// changes are made, except for the hash to approve.
+// Outcome describes what the held changes wait for; it continues if none is held. It stays the same while other changes are
+// made, except for the hash to approve.
 func (d Decision) Outcome() loop.Outcome {
 	planned := d.facts.Plan
 
@@ -27,7 +27,7 @@ func (d Decision) Outcome() loop.Outcome {
 	}
 
 	if d.HasChangesToTry() {
-		if outcome := d.destructiveOutcome(); outcome.Reason() != "" {
+		if outcome := d.destructiveOutcome(); !outcome.Continues() {
 			return outcome
 		}
 	}
@@ -41,7 +41,7 @@ func (d Decision) Outcome() loop.Outcome {
 		return loop.Wait(0, v1alpha1.ReasonNamespaceDeleting, "%s", text)
 	}
 
-	return loop.Outcome{}
+	return loop.Proceed()
 }
 
 // destructiveOutcome is Outcome for a plan that may be applied. Changes that the documents ask for wait for the settle
@@ -63,7 +63,7 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s%s",
 			d.summary(), d.nameNeedApproval(), d.othersLeftAlone(), d.howToApprove())
 	default:
-		return loop.Outcome{}
+		return loop.Proceed()
 	}
 }
 

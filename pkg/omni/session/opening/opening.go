@@ -31,7 +31,7 @@ func Unless(pool *session.Pool, connection *v1alpha1.OmniConnection, looked, now
 // takes a moment.
 func Endpoint(lease *session.Lease, connection *v1alpha1.OmniConnection) loop.Outcome {
 	if client := lease.Client(); client == nil || client.Endpoint() == connection.Spec.Endpoint {
-		return loop.Continue(v1alpha1.ReasonConnected, "")
+		return loop.Proceed()
 	}
 
 	outcome := loop.Wait(time.Second, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is about to connect to another endpoint", connection.Name)
