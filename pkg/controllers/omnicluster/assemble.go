@@ -36,14 +36,14 @@ func collect(ctx context.Context, reader client.Reader, cluster *v1alpha1.OmniCl
 }
 
 // assemble checks that this object is the only one that claims its cluster, and that its documents fit together.
-func (r *reconciler) assemble(ctx context.Context, s *scope) (*template.Documents, loop.Outcome, error) {
+func (r *reconciler) assemble(ctx context.Context, s *scope) (loop.Outcome, error) {
 	older, err := r.olderClaimant(ctx, s.cluster)
 	if err != nil {
-		return nil, loop.Outcome{}, err
+		return loop.Outcome{}, err
 	}
 
 	if older != "" {
-		return nil, loop.Stall(v1alpha1.ReasonDuplicateClusterName, "OmniCluster %q, which is older, has the same cluster name %q on the same connection",
+		return loop.Stall(v1alpha1.ReasonDuplicateClusterName, "OmniCluster %q, which is older, has the same cluster name %q on the same connection",
 			older, s.name), nil
 	}
 
@@ -53,14 +53,16 @@ func (r *reconciler) assemble(ctx context.Context, s *scope) (*template.Document
 
 	switch {
 	case errors.As(err, &assembleError) && assembleError.Wait:
-		return nil, loop.Wait(0, assembleError.Reason, "%s", assembleError.Message), nil
+		return loop.Wait(0, assembleError.Reason, "%s", assembleError.Message), nil
 	case errors.As(err, &assembleError):
-		return nil, loop.Stall(assembleError.Reason, "%s", assembleError.Message), nil
+		return loop.Stall(assembleError.Reason, "%s", assembleError.Message), nil
 	case err != nil:
-		return nil, loop.Outcome{}, fmt.Errorf("assemble the documents: %w", err)
+		return loop.Outcome{}, fmt.Errorf("assemble the documents: %w", err)
 	}
 
-	return documents, loop.Continue(v1alpha1.ReasonAssembledTemplate, "1 control plane, %s, %s",
+	s.documents = documents
+
+	return loop.Continue(v1alpha1.ReasonAssembledTemplate, "1 control plane, %s, %s",
 		omni.Plural(len(documents.Workers), "worker set"), omni.Plural(len(documents.Machines), "machine document")), nil
 }
 
@@ -97,7 +99,7 @@ func isOlder(a, b *v1alpha1.OmniCluster) bool {
 }
 
 // validate renders the template and checks it with Omni's own rules.
-func (r *reconciler) validate(ctx context.Context, s *scope) (*rendered, loop.Outcome, error) {
+func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, error) {
 	confidential := &values.Secrets{}
 
 	text, err := s.documents.Render(values.From(ctx, r.live, s.cluster.Namespace, confidential), template.MarkOf(s.cluster, r.hubFor(s)))
@@ -109,21 +111,23 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (*rendered, loop.Ou
 	switch {
 	case errors.As(err, &missing):
 		// The renderer's error names the object and the field that hold the reference.
-		return nil, loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", confidential.Clean(ctx, strings.TrimPrefix(err.Error(), "render template: "))), nil
+		return loop.Wait(0, v1alpha1.ReasonValueNotFound, "%s", confidential.Clean(ctx, strings.TrimPrefix(err.Error(), "render template: "))), nil
 	case sources.Refused(err) != nil:
-		return nil, loop.Stall(v1alpha1.ReasonSecretProtected, "%s", strings.TrimPrefix(err.Error(), "render template: ")), nil
+		return loop.Stall(v1alpha1.ReasonSecretProtected, "%s", strings.TrimPrefix(err.Error(), "render template: ")), nil
 	case errors.As(err, &unreadable):
-		return nil, loop.Outcome{}, err
+		return loop.Outcome{}, err
 	case err != nil:
-		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.Clean(ctx, err.Error())), nil
+		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.Clean(ctx, err.Error())), nil
 	}
 
 	checked, err := r.processStates.of(s.cluster).checked.Load(text)
 	if err != nil {
-		return nil, loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.Clean(ctx, omni.Message(err))), nil
+		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", confidential.Clean(ctx, omni.Message(err))), nil
 	}
 
-	return &rendered{template: checked, hash: template.Hash(text), secrets: confidential}, loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil
+	s.rendered = &rendered{template: checked, hash: template.Hash(text), secrets: confidential}
+
+	return loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil
 }
 
 // hubFor returns the hub for the mark in the template. A cluster under the policy Observe keeps the mark that it has:

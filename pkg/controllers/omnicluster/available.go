@@ -12,24 +12,26 @@ import (
 )
 
 // checkAvailable checks whether Omni reports the cluster as running.
-func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Status, loop.Outcome, error) {
+func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if err := s.synced.unshown; err != nil {
-		return nil, loop.Wait(time.Second, v1alpha1.ReasonNotRunning, "Omni has just taken changes: %s", omni.Message(err)), nil
+		return loop.Wait(time.Second, v1alpha1.ReasonNotRunning, "Omni has just taken changes: %s", omni.Message(err)), nil
 	}
 
 	status, err := observe.Observe(ctx, s.lease.Copy(), s.name)
 	if err != nil {
-		return nil, loop.Outcome{}, errors.New(omni.Message(err))
+		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
 	hideSecrets(ctx, s, &status.Manifests)
+
+	s.remote = &status
 
 	running, reason, message := observe.Running(status)
 
 	// A new cluster has no objects before Kubernetes works in it, so that is told first.
 	if running || reason == observe.ReasonManifestsNotApplied {
 		if answered, missing := observe.KubernetesSeenReady(status); !answered && isStarting(s.cluster.Status, s.seen.live) {
-			return &status, loop.Wait(0, v1alpha1.ReasonNotRunning, "%s", missing), nil
+			return loop.Wait(0, v1alpha1.ReasonNotRunning, "%s", missing), nil
 		}
 	}
 
@@ -38,10 +40,10 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (*observe.Sta
 		// else keeps the cluster from running.
 		message += leavingMachines(r.leaving(ctx, s))
 
-		return &status, loop.Wait(0, availableReason(reason), "%s", message), nil
+		return loop.Wait(0, availableReason(reason), "%s", message), nil
 	}
 
-	return &status, loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
+	return loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
 }
 
 // hideSecrets removes what came from Secrets from the names of objects: whole manifests can come from one.

@@ -23,17 +23,17 @@ import (
 const slotPause = 5 * time.Second
 
 // connect finds the session with Omni and reads the cluster there.
-func (r *reconciler) connect(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
+func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
 	outcome, err := r.findSession(ctx, s)
 	if err != nil || !outcome.Continues() {
 		s.postponed = outcome.Postpones()
 
-		return nil, outcome, err
+		return outcome, err
 	}
 
 	// Only now: most runs of a large new fleet end without a slot.
 	if s.input, err = collect(ctx, r.client, s.cluster); err != nil {
-		return nil, loop.Outcome{}, err
+		return loop.Outcome{}, err
 	}
 
 	return r.readCluster(ctx, s)

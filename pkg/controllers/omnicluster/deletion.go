@@ -41,7 +41,7 @@ func (r *reconciler) forgetPhases(cluster *v1alpha1.OmniCluster) {
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	session, err := r.findSession(ctx, s)
 	if err == nil && session.Continues() {
-		s.seen, session, err = r.readCluster(ctx, s)
+		session, err = r.readCluster(ctx, s)
 	}
 
 	if err != nil {

@@ -53,8 +53,8 @@ func explainApply(ctx context.Context, secrets *values.Secrets, done []plan.Chan
 
 // explainRefusals returns the outcome that names the refused parts with the reasons, and what the rest of the plan
 // waits for.
-func (r *reconciler) explainRefusals(ctx context.Context, s *scope, known knownRefusals, found *synced) loop.Outcome {
-	told := make([]string, 0, maxRefusalsTold)
+func (r *reconciler) explainRefusals(ctx context.Context, s *scope, known knownRefusals) loop.Outcome {
+	found, told := s.synced, make([]string, 0, maxRefusalsTold)
 
 	for _, one := range found.refused[:min(maxRefusalsTold, len(found.refused))] {
 		text := s.rendered.secrets.Clean(ctx, omni.Message(one.ChangeError))

@@ -17,14 +17,14 @@ import (
 // It decides that twice: the local copy changes meanwhile, and a plan from a later state than the first decision would
 // revert a cluster that has just got another owner. Changes after the second decision fail in Omni, because updates
 // carry the version that they were planned from.
-func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.Outcome, error) {
+func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if verdict := claimOf(s).Judge(); !verdict.Continues() {
-		return nil, verdict, nil
+		return verdict, nil
 	}
 
 	var err error
 	if s.gate, err = r.findGate(ctx, s); err != nil {
-		return nil, loop.Outcome{}, err
+		return loop.Outcome{}, err
 	}
 
 	planned, err := s.lease.Plan(ctx, s.name, s.rendered.template, plan.Options{
@@ -36,33 +36,33 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (*plan.Plan, loop.O
 	r.processStates.of(s.cluster).checked = s.rendered.template.Checked()
 
 	if err != nil {
-		outcome, err := r.explainPlan(ctx, s, err)
-
-		return nil, outcome, err
+		return r.explainPlan(ctx, s, err)
 	}
 
 	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name)
 	if err != nil {
-		return nil, loop.Outcome{}, errors.New(omni.Message(err))
+		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
 	s.seen.live = live
 
 	claim := claimOf(s)
 	if verdict := claim.Judge(); !verdict.Continues() {
-		return nil, verdict, nil
+		return verdict, nil
 	}
 
 	// The plan is based on the first decision.
 	if claim.IsAdopting(s.cluster.Status.Adopting) && !s.seen.adopting {
-		return nil, loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q appeared in Omni meanwhile; the plan is made anew", s.name), nil
+		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q appeared in Omni meanwhile; the plan is made anew", s.name), nil
 	}
+
+	s.plan = planned
 
 	if planned.Empty() {
-		return planned, loop.Continue(v1alpha1.ReasonUpToDate, "no changes"), nil
+		return loop.Continue(v1alpha1.ReasonUpToDate, "no changes"), nil
 	}
 
-	return planned, loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", consent.Summary(planned)+claim.Takeover()), nil
+	return loop.Continue(v1alpha1.ReasonChangesPlanned, "%s", consent.Summary(planned)+claim.Takeover()), nil
 }
 
 func (r *reconciler) explainPlan(ctx context.Context, s *scope, err error) (loop.Outcome, error) {

@@ -14,28 +14,26 @@ import (
 )
 
 // readCluster reads the cluster from the local copy, once the copy shows our own last writes.
-func (r *reconciler) readCluster(ctx context.Context, s *scope) (*seen, loop.Outcome, error) {
+func (r *reconciler) readCluster(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if err := r.catchUp(ctx, s); err != nil {
 		if errors.Is(err, omni.ErrBehind) || errors.Is(err, omni.ErrNotSynced) {
 			s.behind = errors.Is(err, omni.ErrBehind)
 
-			return nil, loop.Wait(time.Second, v1alpha1.ReasonMirrorNotSynced, "%s", omni.Message(err)), nil
+			return loop.Wait(time.Second, v1alpha1.ReasonMirrorNotSynced, "%s", omni.Message(err)), nil
 		}
 
-		return nil, loop.Outcome{}, err
+		return loop.Outcome{}, err
 	}
 
 	live, err := omni.Inspect(ctx, s.lease.Copy(), s.name)
 	if err != nil {
-		return nil, loop.Outcome{}, errors.New(omni.Message(err))
+		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	found := &seen{live: live, ownerGone: r.isOwnerGone(ctx, s, live)}
-	claim := claimOf(s)
-	claim.Live = live
-	found.adopting = claim.IsAdopting(s.cluster.Status.Adopting)
+	s.seen = &seen{live: live, ownerGone: r.isOwnerGone(ctx, s, live)}
+	s.seen.adopting = claimOf(s).IsAdopting(s.cluster.Status.Adopting)
 
-	return found, loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
+	return loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
 }
 
 // isOwnerGone reports whether the object whose mark the cluster carries no longer exists. An object that this

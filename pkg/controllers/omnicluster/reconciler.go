@@ -9,12 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // kindName is the kind's name in metrics.
@@ -68,12 +65,12 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			return &scope{cluster: cluster, name: cluster.EffectiveClusterName(), hubs: hubs.Hubs{Own: r.options.HubID}}
 		},
 		Phases: []loop.Phase[*scope]{
-			{Condition: v1alpha1.ConditionConnectionReady, Run: storing(r.connect, func(s *scope, found *seen) { s.seen = found })},
-			{Condition: v1alpha1.ConditionAssembled, Run: storing(r.assemble, func(s *scope, found *template.Documents) { s.documents = found })},
-			{Condition: v1alpha1.ConditionValidated, Run: storing(r.validate, func(s *scope, found *rendered) { s.rendered = found })},
-			{Condition: v1alpha1.ConditionPlanned, Run: storing(r.makePlan, func(s *scope, found *plan.Plan) { s.plan = found })},
-			{Condition: v1alpha1.ConditionSynced, Run: storing(r.sync, func(s *scope, found *synced) { s.synced = found })},
-			{Condition: v1alpha1.ConditionAvailable, Run: storing(r.checkAvailable, func(s *scope, found *observe.Status) { s.remote = found })},
+			{Condition: v1alpha1.ConditionConnectionReady, Run: r.connect},
+			{Condition: v1alpha1.ConditionAssembled, Run: r.assemble},
+			{Condition: v1alpha1.ConditionValidated, Run: r.validate},
+			{Condition: v1alpha1.ConditionPlanned, Run: r.makePlan},
+			{Condition: v1alpha1.ConditionSynced, Run: r.sync},
+			{Condition: v1alpha1.ConditionAvailable, Run: r.checkAvailable},
 		},
 		Delete:    []loop.Phase[*scope]{{Run: r.delete}},
 		Report:    r.report,

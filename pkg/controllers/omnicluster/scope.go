@@ -1,8 +1,6 @@
 package omnicluster
 
 import (
-	"context"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/values"
@@ -11,12 +9,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
-// scope is what the phases of one run share: the object, the session with Omni, and the result of each phase. The
-// result of a phase is nil until the phase has run.
+// scope is what the phases of one run share: the object, the session with Omni, and the result of each phase. A phase stores
+// its result here for later phases and for the status, even if it does not continue. Until then it is nil.
 type scope struct {
 	cluster *v1alpha1.OmniCluster
 	name    string         // of the cluster in Omni
@@ -59,21 +56,6 @@ type synced struct {
 	refused  []refusal     // what Omni refuses of it
 	unshown  error         // why the local copy does not show yet what this run wrote
 	complete bool          // Omni has what the documents say
-}
-
-// storing makes a phase of a step that returns a result. It stores the result for later phases and for the status, even
-// if the step does not continue.
-func storing[F any](
-	step func(context.Context, *scope) (*F, loop.Outcome, error), keep func(*scope, *F),
-) func(context.Context, *scope) (loop.Outcome, error) {
-	return func(ctx context.Context, s *scope) (loop.Outcome, error) {
-		found, outcome, err := step(ctx, s)
-		if found != nil {
-			keep(s, found)
-		}
-
-		return outcome, err
-	}
 }
 
 // owns reports whether a cluster in Omni carries this object's mark.

@@ -40,31 +40,30 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 	return decision, nil
 }
 
-// sync makes the changes of the plan that may be made now. Once that is decided, it returns the result in every case, for
-// the status.
-func (r *reconciler) sync(ctx context.Context, s *scope) (*synced, loop.Outcome, error) {
+// sync makes the changes of the plan that may be made now.
+func (r *reconciler) sync(ctx context.Context, s *scope) (loop.Outcome, error) {
 	decision, err := r.decide(ctx, s)
 	if err != nil {
-		return nil, loop.Outcome{}, err
+		return loop.Outcome{}, err
 	}
 
-	found := &synced{Decision: decision}
+	s.synced = &synced{Decision: decision}
 
-	if found.HasChangesToTry() {
-		outcome, err := r.prepareWrite(ctx, s, found.Decision)
+	if decision.HasChangesToTry() {
+		outcome, err := r.prepareWrite(ctx, s, decision)
 		if err == nil && outcome.Continues() {
-			outcome, err = r.apply(ctx, s, found)
+			outcome, err = r.apply(ctx, s)
 		}
 
 		if err != nil || !outcome.Continues() {
-			return found, outcome.Within(found.requeueAfter()), err
+			return outcome.Within(s.synced.requeueAfter()), err
 		}
 	}
 
-	outcome := r.whatIsLeft(ctx, s, found.Decision)
-	found.complete = outcome.Continues() && len(found.WaitingForTurn()) == 0
+	outcome := r.whatIsLeft(ctx, s)
+	s.synced.complete = outcome.Continues() && len(s.synced.WaitingForTurn()) == 0
 
-	return found, outcome.Within(found.requeueAfter()), nil
+	return outcome.Within(s.synced.requeueAfter()), nil
 }
 
 // requeueAfter returns after which time the next run is due because of what the copy does not show; 0 if it shows all.
@@ -78,8 +77,8 @@ func (s *synced) requeueAfter() time.Duration {
 
 // apply makes the changes that may be made, and announces them. It continues unless something new keeps a change from
 // being made.
-func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.Outcome, error) {
-	known := r.knownRefusals(s)
+func (r *reconciler) apply(ctx context.Context, s *scope) (loop.Outcome, error) {
+	found, known := s.synced, r.knownRefusals(s)
 
 	if found.Begins() {
 		r.noteTried(s.cluster, found.Rollout())
@@ -112,7 +111,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope, found *synced) (loop.O
 	case secondWriter != "":
 		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", secondWriter), nil
 	case refused:
-		return r.explainRefusals(ctx, s, known, found), nil
+		return r.explainRefusals(ctx, s, known), nil
 	default:
 		return loop.Proceed(), nil
 	}
@@ -173,7 +172,8 @@ func (r *reconciler) isPlannedCluster(ctx context.Context, s *scope, claim conse
 }
 
 // whatIsLeft returns the outcome for the changes that are left after the apply. It continues if none is.
-func (r *reconciler) whatIsLeft(ctx context.Context, s *scope, decision consent.Decision) loop.Outcome {
+func (r *reconciler) whatIsLeft(ctx context.Context, s *scope) loop.Outcome {
+	decision := s.synced.Decision
 	outcome, leaving, waiting, unconsented := decision.Outcome(), decision.Leaving(), decision.WaitingForOmni(), decision.Unconsented()
 
 	switch {
