@@ -50,10 +50,14 @@ type Wait struct {
 
 // admission is what a run found about the cluster's turn.
 type admission struct {
-	gated    []Item          // the changes that need a turn, and that nothing else but an upgrade keeps from being made now
-	admitted map[string]bool // digests of those that may be made
-	next     *v1alpha1.OmniClusterRollout
-	message  string // of the condition Held
+	next    *v1alpha1.OmniClusterRollout // the new state of the turn
+	admits  bool                         // the changes that it lists may be made
+	message string                       // of the condition Held
+}
+
+// has reports whether the change with a digest has its turn.
+func (a *admission) has(digest string) bool {
+	return a.admits && slices.Contains(a.next.Changes, digest)
 }
 
 // isGated reports whether a change waits for a turn.
@@ -78,7 +82,7 @@ func (d Decision) Admits(change plan.Change) bool {
 		return true
 	}
 
-	return d.admission.admitted[d.salted(change)]
+	return d.admission.has(d.salted(change))
 }
 
 // wasHeld reports whether a policy held a change. A full list may have left some out, so then it held all.
@@ -149,7 +153,7 @@ func (d Decision) BeginsWithoutTurn() bool {
 
 // isAdmitted reports whether a change needs a turn, and has it.
 func (d Decision) isAdmitted(change plan.Change) bool {
-	return d.admission != nil && d.isGated(change) && d.admission.admitted[d.salted(change)]
+	return d.admission != nil && d.isGated(change) && d.admission.has(d.salted(change))
 }
 
 // HasBegun reports whether an earlier run made changes in the cluster's turn.
@@ -167,18 +171,17 @@ func (d Decision) ofTurn(items []Item) []Item {
 // withGate returns the items, with those held whose turn has not come. It leaves items alone that could not be made
 // anyway. A version that waits for the upgrade of the other one counts: a turn that has both is not over in between.
 func (d Decision) withGate() Decision {
-	a := &admission{admitted: map[string]bool{}}
+	var gated []Item
+
 	blocked := d.facts.Plan.WouldHold(d.MayDestroy, func(change plan.Change) bool { return !d.leavesAlone(change) })
 
 	for _, item := range d.Items {
 		if (item.State == Planned || item.waitsForUpgrade()) && d.isGated(item.Change) && !containsChange(blocked, item.Change) {
-			a.gated = append(a.gated, item)
+			gated = append(gated, item)
 		}
 	}
 
-	d.admission = a
-	a.next = d.turn(a)
-
+	d.admission = d.turn(gated)
 	d.Items = slices.Clone(d.Items)
 	held := d.facts.Plan.WouldHold(d.MayDestroy, d.Admits)
 
@@ -189,7 +192,7 @@ func (d Decision) withGate() Decision {
 		}
 	}
 
-	a.message = d.heldMessage(a)
+	d.admission.message = d.heldMessage(d.admission)
 
 	return d
 }

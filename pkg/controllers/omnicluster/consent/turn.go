@@ -34,8 +34,9 @@ type Turn struct {
 	ReadyTime time.Duration
 }
 
-// turn returns the new state of the cluster's turn, and records in a which changes may be made.
-func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
+// turn returns the new state of the cluster's turn. gated are the changes that need a turn, and that nothing else but an upgrade
+// keeps from being made now.
+func (d Decision) turn(gated []Item) *admission {
 	before, gate := d.before(), d.facts.Gate
 	next := &v1alpha1.OmniClusterRollout{
 		Governed: gate.Governed, Policy: gate.Policy, Stage: gate.Stage, WellSince: before.WellSince,
@@ -52,56 +53,35 @@ func (d Decision) turn(a *admission) *v1alpha1.OmniClusterRollout {
 		next.Governed, next.Failure = before.Governed, nil
 		useOverride(next, before.Hash, d.now()) // its changes begin now
 
-		return next
+		return &admission{next: next}
 	case d.stop != HoldNone, len(d.leftAlone()) > 0: // it asks for nothing, and counts nowhere
-		return d.stopped(next, before)
+		return &admission{next: d.stopped(next, before)}
 	case before.State == v1alpha1.RolloutAdmitted:
-		if d.goesOn(a, next, before) {
-			return next
+		result, failure := d.turnResult(gated, before)
+		if result == "" {
+			return d.goOn(next, gated, before)
+		}
+
+		d.end(next, before.Hash, result)
+
+		if result != v1alpha1.RolloutReturned { // a turn that was not used says nothing about an earlier failure
+			next.Failure = failure
 		}
 	}
 
-	return d.ask(a, next, before)
+	return d.ask(next, gated, before)
 }
 
-// goesOn reports whether a turn goes on. If it does not, next has how it ended.
-func (d Decision) goesOn(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) bool {
-	left := d.ofTurn(a.gated)
-	turn := d.facts.Gate.Turn
-
-	switch failed := d.failed(left, before); {
-	case failed != "":
-		d.end(next, before.Hash, v1alpha1.RolloutUnsuccessful)
-		next.Failure = &v1alpha1.RolloutFailure{Hash: before.Hash, Left: d.hashOf(d.digestsOf(left)), Time: d.now(), Message: failed}
-
-		return false
-	case !d.hasBegun(before) && !d.turnMayBegin(before) && d.mayHaveBegun(before):
-		inTurn(next, before)
-		next.Reason = v1alpha1.ReasonTurnNotOver
-
-		return true
-	case !d.hasBegun(before) && !d.turnMayBegin(before):
-		d.end(next, before.Hash, v1alpha1.RolloutReturned)
-
-		return false
-	case len(left) == 0 && !d.destroying() && turn.wasWell(d.facts.Now):
-		d.endWell(a, next, before)
-
-		return false
-	}
-
+// goOn continues a turn. Its changes may be made, unless they have lost their ticket and only a write of them may still arrive.
+func (d Decision) goOn(next *v1alpha1.OmniClusterRollout, gated []Item, before v1alpha1.OmniClusterRollout) *admission {
 	inTurn(next, before)
-	next.Reason = ""
 
-	for _, digest := range before.Changes {
-		a.admitted[digest] = true
-	}
-
-	if slices.ContainsFunc(a.gated, func(item Item) bool { return !a.admitted[d.salted(item.Change)] }) {
+	a := &admission{next: next, admits: d.hasBegun(before) || d.turnMayBegin(before)}
+	if !a.admits || slices.ContainsFunc(gated, func(item Item) bool { return !a.has(d.salted(item.Change)) }) {
 		next.Reason = v1alpha1.ReasonTurnNotOver
 	}
 
-	return true
+	return a
 }
 
 // hasBegun reports whether changes of the turn were made. Omni has such a change, or is destroying what it removes, so it
@@ -192,10 +172,8 @@ func (d Decision) destroying() bool {
 }
 
 // ask records what the changes that need a turn wait for, or lets them begin.
-func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
-	gate := d.facts.Gate
-
-	asked := a.gated
+func (d Decision) ask(next *v1alpha1.OmniClusterRollout, gated []Item, before v1alpha1.OmniClusterRollout) *admission {
+	gate, asked := d.facts.Gate, gated
 	if gate.OnlyBefore {
 		asked = slices.DeleteFunc(slices.Clone(asked), func(item Item) bool { return !d.wasHeld(item.Change) })
 	}
@@ -206,7 +184,7 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 	}
 
 	if len(asked) == 0 {
-		return d.askNothing(next)
+		return &admission{next: d.askNothing(next)}
 	}
 
 	next.Hash, next.Kinds = d.hashOf(next.Changes), kindsOf(asked)
@@ -219,11 +197,7 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 	if d.turnMayBegin(*next) {
 		next.State, next.AdmittedSince = v1alpha1.RolloutAdmitted, &now
 
-		for _, digest := range next.Changes {
-			a.admitted[digest] = true
-		}
-
-		return next
+		return &admission{next: next, admits: true}
 	}
 
 	d.giveBack(next)
@@ -233,9 +207,9 @@ func (d Decision) ask(a *admission, next *v1alpha1.OmniClusterRollout, before v1
 		wait = Wait{Reason: v1alpha1.ReasonWaitingForTurn, Message: "as many clusters of the stage are at work as may be, or the policy has yet to look at this one"}
 	}
 
-	next.Reason, next.NotBefore, a.message = wait.Reason, wait.NotBefore, wait.Message
+	next.Reason, next.NotBefore = wait.Reason, wait.NotBefore
 
-	return next
+	return &admission{next: next, message: wait.Message}
 }
 
 // askNothing gives the turn back. A failure stays until the cluster is healthy.

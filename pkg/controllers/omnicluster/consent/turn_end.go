@@ -69,17 +69,28 @@ func useOverride(next *v1alpha1.OmniClusterRollout, hash string, at metav1.Time)
 	next.Override = used
 }
 
-// endWell ends a turn that has no changes left, in a cluster that runs well. If nothing was written, and the documents
-// now ask for other changes than the turn's, the turn was not used.
-func (d Decision) endWell(a *admission, next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) {
-	if len(a.gated) > 0 && !d.hasBegun(before) {
-		d.end(next, before.Hash, v1alpha1.RolloutReturned)
+// turnResult returns how an admitted turn ends now, and its failure if it failed; an empty result means that it goes on.
+func (d Decision) turnResult(gated []Item, before v1alpha1.OmniClusterRollout) (v1alpha1.RolloutOutcome, *v1alpha1.RolloutFailure) {
+	left, begun := d.ofTurn(gated), d.hasBegun(before)
 
-		return
+	switch failed := d.failed(left, before); {
+	case failed != "":
+		return v1alpha1.RolloutUnsuccessful, &v1alpha1.RolloutFailure{
+			Hash: before.Hash, Left: d.hashOf(d.digestsOf(left)), Time: d.now(), Message: failed,
+		}
+	case !begun && !d.turnMayBegin(before):
+		if d.mayHaveBegun(before) {
+			return "", nil
+		}
+
+		return v1alpha1.RolloutReturned, nil
+	case len(left) > 0, d.destroying(), !d.facts.Gate.Turn.wasWell(d.facts.Now):
+		return "", nil
+	case len(gated) > 0 && !begun: // nothing was written, and the documents now ask for other changes: it was not used
+		return v1alpha1.RolloutReturned, nil
+	default:
+		return v1alpha1.RolloutDone, nil
 	}
-
-	d.end(next, before.Hash, v1alpha1.RolloutDone)
-	next.Failure = nil
 }
 
 // now returns the time of the run in the precision of the API.
