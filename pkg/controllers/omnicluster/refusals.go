@@ -64,7 +64,7 @@ type knownRefusals struct {
 	refusals []refusal
 }
 
-// find is plan.ApplyOptions.Known.
+// find is plan.ApplyOptions.RecentRefusal.
 func (k knownRefusals) find(change plan.Change) *plan.ChangeError {
 	for _, one := range k.refusals {
 		if known := one.Change; known.Action == change.Action && known.Key() == change.Key() {

@@ -85,7 +85,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{
-		Consent: found.MayDestroy, Admit: found.Admits, Confirm: s.confirmBy(r.confirmDestroys), Known: known.find,
+		Consent: found.MayDestroy, Admit: found.Admits, Confirm: s.confirmBy(r.confirmDestroys), RecentRefusal: known.find,
 	})
 	found.Decision, found.taken = found.After(result, err), result.Taken()
 	r.announceAdoption(s.cluster, found.Decision)

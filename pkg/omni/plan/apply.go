@@ -23,8 +23,8 @@ type ApplyOptions struct {
 	// change that needs consent, if it has written since it began or looked last: writes can take minutes. Confirm may be
 	// nil.
 	Confirm func(context.Context) error
-	// Known returns Omni's recent refusal of a change, or nil. Apply does not try such a change again. Known may be nil.
-	Known func(Change) *ChangeError
+	// RecentRefusal returns Omni's recent refusal of a change, or nil. Apply does not try such a change again. It may be nil.
+	RecentRefusal func(Change) *ChangeError
 	// Written is called for every write that Omni accepted, with Omni's answer. It may be nil. Session.Apply sets it.
 	Written func(written resource.Metadata, effect omni.Effect)
 }
@@ -43,8 +43,8 @@ type Result struct {
 	// Waiting are the versions that were not written because Omni has to finish the upgrade that this call begins. Their
 	// Reason says so.
 	Waiting []Change
-	// Refused are the changes whose content Omni rejects: in this call, or, for those that ApplyOptions.Known returns, in
-	// an earlier one.
+	// Refused are the changes whose content Omni rejects: in this call, or, for those that
+	// ApplyOptions.RecentRefusal returns, in an earlier one.
 	Refused []*ChangeError
 	// Skipped are the changes that were not tried: they depend on a refused one, come after another error, or in a later
 	// phase than a pending destroy.
@@ -65,11 +65,11 @@ func (r Result) Taken() []Change {
 
 // applier holds the state of one Apply.
 type applier struct {
-	plan    *Plan
-	live    state.State
-	options ApplyOptions
-	result  Result
-	refused *refusals
+	plan     *Plan
+	live     state.State
+	options  ApplyOptions
+	result   Result
+	refusals *refusals
 	// blockedPhase is that of the first destroy that Omni has not finished; -1 without one.
 	blockedPhase int
 
@@ -94,7 +94,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 		return Result{Skipped: plan.Changes}, omni.ErrClusterLocked
 	}
 
-	a := &applier{plan: plan, live: live, options: options, refused: newRefusals(plan), blockedPhase: -1}
+	a := &applier{plan: plan, live: live, options: options, refusals: newRefusals(plan), blockedPhase: -1}
 	a.cluster.seen = plan.seen
 
 	if len(plan.steps) > 0 {
@@ -129,8 +129,8 @@ func (a *applier) passOver(s step, held bool) bool {
 	switch {
 	case held:
 		a.result.Held = append(a.result.Held, s.change)
-	case a.refused.stop(s):
-		a.refused.leftOut(s)
+	case a.refusals.stop(s):
+		a.refusals.noteLeftOut(s)
 
 		a.result.Skipped = append(a.result.Skipped, s.changes()...)
 	case s.waits:
@@ -149,11 +149,11 @@ func (a *applier) try(ctx context.Context, s step) error {
 	done, err := a.make(ctx, s)
 
 	if refusal := refusalOf(err); refusal != nil {
-		a.refused.refused(s)
+		a.refusals.noteRefused(s)
 
 		a.result.Refused = append(a.result.Refused, refusal)
 		a.result.Skipped = append(a.result.Skipped, s.joined...)
-		a.refused.all = a.refused.all || a.plan.deletion || len(a.result.Refused) >= maxRefusals
+		a.refusals.all = a.refusals.all || a.plan.deletion || len(a.result.Refused) >= maxRefusals
 	} else if err != nil {
 		// The error names a step that failed, but not one that was not tried.
 		if untried := new(ChangeError); !errors.As(err, &untried) {

@@ -50,17 +50,17 @@ func newRefusals(plan *Plan) *refusals {
 	return r
 }
 
-// refused records a step that Omni refused.
-func (r *refusals) refused(s step) {
+// noteRefused records a step that Omni refused.
+func (r *refusals) noteRefused(s step) {
 	if s.set == "" && len(s.machines) == 0 {
 		r.all = true
 	}
 
-	r.leftOut(s)
+	r.noteLeftOut(s)
 }
 
-// leftOut records a step that was refused, or not tried because of a refusal.
-func (r *refusals) leftOut(s step) {
+// noteLeftOut records a step that was refused, or not tried because of a refusal.
+func (r *refusals) noteLeftOut(s step) {
 	isSet := s.change.Type == omnires.MachineSetType
 
 	if isSet || len(s.machines) == 0 && s.set != "" {

@@ -83,14 +83,14 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRefusals(&Plan{Wanted: plan.Wanted, steps: append([]step{test.refused}, test.others...)})
-			r.refused(test.refused)
+			r.noteRefused(test.refused)
 
 			var got []bool
 
 			for _, s := range test.others {
 				stopped := r.stop(s)
 				if stopped {
-					r.leftOut(s)
+					r.noteLeftOut(s)
 				}
 
 				got = append(got, stopped)
@@ -133,7 +133,7 @@ func TestApplyDoesNotRepeatAKnownRefusal(t *testing.T) {
 	apply := func(known func(Change) *ChangeError) (Result, error) {
 		noting.Writes = nil
 
-		return Apply(t.Context(), state.WrapCore(noting), mustPlan(t, st, omnitest.FullTemplate, Options{}), ApplyOptions{Known: known})
+		return Apply(t.Context(), state.WrapCore(noting), mustPlan(t, st, omnitest.FullTemplate, Options{}), ApplyOptions{RecentRefusal: known})
 	}
 
 	first, _ := apply(nil)

@@ -13,8 +13,8 @@ import (
 
 // make tries one step, unless Omni has recently refused it; done is false for a destroy that Omni has not finished.
 func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
-	if a.options.Known != nil {
-		if refusal := a.options.Known(s.change); refusal != nil {
+	if a.options.RecentRefusal != nil {
+		if refusal := a.options.RecentRefusal(s.change); refusal != nil {
 			return false, refusal
 		}
 	}

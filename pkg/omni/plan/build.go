@@ -93,7 +93,7 @@ func sortWithinTypes[T any](items []T, metadata func(T) resource.Metadata) {
 
 	for _, item := range items {
 		kind := metadata(item).Type()
-		if _, known := rank[kind]; !known {
+		if _, ranked := rank[kind]; !ranked {
 			rank[kind] = len(rank)
 		}
 	}

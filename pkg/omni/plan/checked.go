@@ -22,10 +22,10 @@ type Checked struct {
 func (c *Checked) Load(document []byte) (*Template, error) {
 	sum := sha256.Sum256(document)
 	if c != nil && c.sum == sum {
-		return &Template{document: document, known: c}, nil
+		return &Template{document: document, checked: c}, nil
 	}
 
-	template := &Template{document: document, known: &Checked{sum: sum}}
+	template := &Template{document: document, checked: &Checked{sum: sum}}
 	if err := template.read(); err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func (c *Checked) Load(document []byte) (*Template, error) {
 }
 
 // Checked returns what is known of the template now.
-func (t *Template) Checked() *Checked { return t.known }
+func (t *Template) Checked() *Checked { return t.checked }
 
 // emptyPlan is a comparison that found nothing to change: its plan, what it read, and the revisions that it saw. A plan
 // depends on nothing but the template and what is read, so it is right as long as the same reads find the same

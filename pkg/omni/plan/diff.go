@@ -40,7 +40,7 @@ func (p *Plan) Diff(changes []Change) string {
 	for _, change := range p.inOrder(changes) {
 		text.WriteString(diffHead(change))
 
-		if s, known := steps[diffKey(change)]; known {
+		if s, found := steps[diffKey(change)]; found {
 			text.WriteString(s.diff())
 		}
 	}

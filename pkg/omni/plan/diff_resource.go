@@ -98,14 +98,14 @@ func protoOf(item resource.Resource) (proto.Message, bool) {
 // sameSpec compares the specs of two resources. Specs with the same content are the same, even if it is compressed
 // differently.
 func sameSpec(a, b resource.Resource) bool {
-	left, known := content(a)
-	right, alsoKnown := content(b)
+	left, readable := content(a)
+	right, alsoReadable := content(b)
 
-	if known && alsoKnown && left != right {
+	if readable && alsoReadable && left != right {
 		return false
 	}
 
-	if known && alsoKnown && a.Metadata().Type() == omnires.ConfigPatchType {
+	if readable && alsoReadable && a.Metadata().Type() == omnires.ConfigPatchType {
 		return true
 	}
 
@@ -122,8 +122,8 @@ func measureSpec(item resource.Resource) string {
 		return omni.Plural(len(arguments.TypedSpec().Value.GetArgs()), "argument")
 	}
 
-	text, known := content(item)
-	if !known {
+	text, readable := content(item)
+	if !readable {
 		return "some"
 	}
 
@@ -131,7 +131,7 @@ func measureSpec(item resource.Resource) string {
 }
 
 // content returns the text inside a resource, decompressed.
-func content(item resource.Resource) (text string, known bool) {
+func content(item resource.Resource) (text string, readable bool) {
 	switch typed := item.(type) {
 	case *omnires.ConfigPatch:
 		text, err := bounds.Inflate(typed.TypedSpec().Value)

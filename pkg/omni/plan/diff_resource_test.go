@@ -51,7 +51,7 @@ func TestHostileCompression(t *testing.T) {
 		patch.TypedSpec().Value.CompressedData = data //nolint:staticcheck // no accessor would write this
 
 		foreigntest.WantAllocated(t, 8<<20, func() {
-			if _, known := content(patch); known {
+			if _, readable := content(patch); readable {
 				t.Errorf("%s: is read", name)
 			}
 
@@ -73,7 +73,7 @@ func TestCompression(t *testing.T) {
 		t.Fatal("is not compressed")
 	}
 
-	if got, known := content(patch); !known || got != text {
-		t.Errorf("%d bytes, %t", len(got), known)
+	if got, readable := content(patch); !readable || got != text {
+		t.Errorf("%d bytes, %t", len(got), readable)
 	}
 }

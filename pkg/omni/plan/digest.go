@@ -71,8 +71,8 @@ func specOf(item resource.Resource) []string {
 		}
 	}
 
-	message, known := protoOf(item)
-	if !known {
+	message, ok := protoOf(item)
+	if !ok {
 		return nil
 	}
 

@@ -41,10 +41,10 @@ func withoutText(item resource.Resource) (resource.Resource, bool) {
 // sameContent reports whether the texts of two resources differ in their format at most. A text that cannot be read
 // within bounds, or that readers read differently, is different from every other one.
 func sameContent(ctx context.Context, old, updated resource.Resource) bool {
-	was, known := content(old)
-	is, alsoKnown := content(updated)
+	was, readable := content(old)
+	is, alsoReadable := content(updated)
 
-	if !known || !alsoKnown {
+	if !readable || !alsoReadable {
 		return false
 	}
 

@@ -138,7 +138,7 @@ func TestContentOfAnotherFormatIsAChange(t *testing.T) {
 				t.Fatal(diff)
 			}
 
-			if text, known := content(plan.steps[0].new); !known || !strings.Contains(text, "Ours.") {
+			if text, readable := content(plan.steps[0].new); !readable || !strings.Contains(text, "Ours.") {
 				t.Errorf("what is written: %q", text)
 			}
 

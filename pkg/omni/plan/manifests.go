@@ -83,13 +83,13 @@ func (b planBuilder) judgeManifests(ctx context.Context, s *step) {
 		return
 	}
 
-	objects, known := objectsOf(ctx, s.old)
+	objects, readable := objectsOf(ctx, s.old)
 	keepers, missing := keepersOf(ctx, objects, b.keeping)
 
 	s.keepers = keepers
 	s.moved = slices.DeleteFunc(objects, func(object manifestObject) bool { return slices.Contains(missing, object) })
 
-	if !known || len(missing) > 0 {
+	if !readable || len(missing) > 0 {
 		s.change.Reason = reasonPrunes
 		s.change.Version = s.old.Metadata().Version().String()
 		s.change.Members = b.approvedObjects(missing)
@@ -126,7 +126,7 @@ func (b planBuilder) judgeManifestUpdate(s *step) bool {
 		return false
 	case isFull(s.old) && !isFull(s.new):
 		s.change.Reason = reasonLeavesFull
-	case (!move.known || len(move.removed) > 0) && b.options.EveryDestroyIsDestructive:
+	case (!move.readable || len(move.removed) > 0) && b.options.EveryDestroyIsDestructive:
 		s.change.Reason = reasonPrunesTheirs
 	default:
 		return true
@@ -136,7 +136,7 @@ func (b planBuilder) judgeManifestUpdate(s *step) bool {
 	s.change.Version = s.old.Metadata().Version().String()
 	s.change.Members = b.approvedObjects(move.removed)
 
-	if b.options.EveryDestroyIsDestructive && !move.known {
+	if b.options.EveryDestroyIsDestructive && !move.readable {
 		s.change.Members = digestOfNames(specOf(s.new)...) // whatever the group had, it has no more than this then
 	}
 

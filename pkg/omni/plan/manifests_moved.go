@@ -35,9 +35,9 @@ type manifestUpdate struct {
 	keepers []resource.Resource
 	moved   []manifestObject
 	// removed are the objects that the group loses and the template does not want. They are all of these only if the group
-	// can be read, which known says.
-	removed []manifestObject
-	known   bool
+	// is readable.
+	removed  []manifestObject
+	readable bool
 	// waits is true if the update cannot be made yet.
 	waits bool
 
@@ -78,8 +78,8 @@ func (m *manifestMoves) visit(ctx context.Context, u *manifestUpdate) {
 	}
 
 	u.visiting = true
-	lost, known := m.lost(ctx, u)
-	u.known = known
+	lost, readable := m.lost(ctx, u)
+	u.readable = readable
 
 	for _, object := range lost {
 		for _, taker := range m.takers(ctx, u, object) {
@@ -127,14 +127,14 @@ func (m *manifestMoves) assign(ctx context.Context, u *manifestUpdate, lost []ma
 // isGoing reports whether the group has to be gone before it can be created again.
 func (u *manifestUpdate) isGoing() bool { return u.Old.Metadata().Phase() == resource.PhaseTearingDown }
 
-// lost returns the objects that an update takes from a group from which Omni removes them; known is false if the group
-// cannot be read.
-func (m *manifestMoves) lost(ctx context.Context, u *manifestUpdate) (lost []manifestObject, known bool) {
+// lost returns the objects that an update takes from a group from which Omni removes them; readable is false if the
+// group cannot be read.
+func (m *manifestMoves) lost(ctx context.Context, u *manifestUpdate) (lost []manifestObject, readable bool) {
 	if !isFull(u.Old) || u.isGoing() {
 		return nil, true
 	}
 
-	lost, known = objectsOf(ctx, u.Old)
+	lost, readable = objectsOf(ctx, u.Old)
 	m.objects[u.Old] = slices.Clone(lost)
 
 	if isFull(u.New) {
@@ -142,7 +142,7 @@ func (m *manifestMoves) lost(ctx context.Context, u *manifestUpdate) (lost []man
 		lost = slices.DeleteFunc(lost, func(object manifestObject) bool { return slices.Contains(stay, object) })
 	}
 
-	return lost, known
+	return lost, readable
 }
 
 // takers returns the other full groups of the template that have an object.
@@ -163,7 +163,7 @@ func (m *manifestMoves) had(ctx context.Context, u *manifestUpdate, object manif
 	return isFull(u.Old) && !u.isGoing() && slices.Contains(m.objectsOf(ctx, u.Old), object)
 }
 
-// objectsOf remembers the objects of each group; those of a group that cannot be read are not known.
+// objectsOf remembers the objects of each group; a group that cannot be read has none.
 func (m *manifestMoves) objectsOf(ctx context.Context, group resource.Resource) []manifestObject {
 	found, read := m.objects[group]
 	if !read {
@@ -186,8 +186,8 @@ func keepObjects(ctx context.Context, u *manifestUpdate, objects []manifestObjec
 		return false
 	}
 
-	documents, known := manifestsOf(ctx, u.Old)
-	if !known {
+	documents, readable := manifestsOf(ctx, u.Old)
+	if !readable {
 		return false
 	}
 

@@ -12,7 +12,7 @@ import (
 )
 
 // manifestLimits bound the manifests of one group. The library's own reader has no bounds, and an Omni may send what no
-// template made: a group that is beyond them counts as one whose objects are not known.
+// template made: a group that is beyond them counts as one that cannot be read.
 //
 //nolint:gochecknoglobals // a constant
 var manifestLimits = foreign.Limits{Bytes: 8 << 20, Depth: 128, Nodes: 200_000, Expanded: 16 << 20}
@@ -26,18 +26,18 @@ type manifest struct {
 	content []byte
 }
 
-// objectsOf lists the objects of a manifest group; known is false if the manifests cannot be read.
-func objectsOf(ctx context.Context, item resource.Resource) (objects []manifestObject, known bool) {
-	manifests, known := manifestsOf(ctx, item)
+// objectsOf lists the objects of a manifest group; readable is false if the manifests cannot be read.
+func objectsOf(ctx context.Context, item resource.Resource) (objects []manifestObject, readable bool) {
+	manifests, readable := manifestsOf(ctx, item)
 	for _, one := range manifests {
 		objects = append(objects, one.object)
 	}
 
-	return objects, known
+	return objects, readable
 }
 
-// manifestsOf reads the manifests of a group; known is false if they cannot be read.
-func manifestsOf(ctx context.Context, item resource.Resource) (manifests []manifest, known bool) {
+// manifestsOf reads the manifests of a group; readable is false if they cannot be read.
+func manifestsOf(ctx context.Context, item resource.Resource) (manifests []manifest, readable bool) {
 	group, isGroup := item.(*omnires.KubernetesManifestGroup)
 	if !isGroup {
 		return nil, false

@@ -133,7 +133,7 @@ func (p *Plan) Addition() (Change, bool) {
 //
 // Errors: ErrCollision, ErrClusterTearingDown, or those of the reads.
 func Sync(ctx context.Context, st state.State, wanted *Template, options Options) (*Plan, error) {
-	if before := wanted.known.emptyPlan; before != nil && before.still(ctx, st) {
+	if before := wanted.checked.emptyPlan; before != nil && before.still(ctx, st) {
 		return before.plan, nil
 	}
 
@@ -141,13 +141,13 @@ func Sync(ctx context.Context, st state.State, wanted *Template, options Options
 		return nil, err
 	}
 
-	wanted.known = &Checked{sum: wanted.known.sum}
+	wanted.checked = &Checked{sum: wanted.checked.sum}
 	reading := newReading(st)
 
 	plan, err := compare(ctx, state.WrapCore(reading), wanted.parsed, options)
 	if err == nil && plan.Empty() {
 		// The clone has no room to grow, which would stay in memory.
-		wanted.known.emptyPlan = &emptyPlan{plan: plan, reads: slices.Clone(reading.reads), revisions: reading.revisions()}
+		wanted.checked.emptyPlan = &emptyPlan{plan: plan, reads: slices.Clone(reading.reads), revisions: reading.revisions()}
 	}
 
 	return plan, err

@@ -17,7 +17,7 @@ import (
 // caller at a time.
 type Template struct {
 	document []byte
-	known    *Checked
+	checked  *Checked
 	parsed   *parsed // nil until it is needed
 }
 
