@@ -44,8 +44,8 @@ func (r *reconciler) noteAdmitted(ctx context.Context, s *scope, turn *v1alpha1.
 // process admitted it returns when that was, by our clock: that is right as far as the clocks agree.
 func (r *reconciler) upgradesBefore(cluster *v1alpha1.OmniCluster) observe.UpgradeTimes {
 	turn := cluster.Status.Rollout
-	if known := r.processStates.of(cluster).admitted; known.isOf(turn) {
-		return known.upgrades
+	if noted := r.processStates.of(cluster).admitted; noted.isOf(turn) {
+		return noted.upgrades
 	}
 
 	return observe.UpgradeTimes{Kubernetes: turn.AdmittedSince.Time, Talos: turn.AdmittedSince.Time}

@@ -13,8 +13,8 @@ import (
 // ones were written while the clock was ahead: a turn would not end before the clock gets there. Package
 // consent corrects when the last turn ended: that depends on the ticket.
 func (r *reconciler) correctTimes(cluster *v1alpha1.OmniCluster) {
-	now, known, status := r.options.Now(), r.processStates.of(cluster), &cluster.Status
-	known.unwell, known.tried.at = byClock(known.unwell, now), byClock(known.tried.at, now)
+	now, state, status := r.options.Now(), r.processStates.of(cluster), &cluster.Status
+	state.unwell, state.tried.at = byClock(state.unwell, now), byClock(state.tried.at, now)
 	status.LastSyncTime = rollout.NotAfter(status.LastSyncTime, now)
 
 	turn := status.Rollout
@@ -22,7 +22,7 @@ func (r *reconciler) correctTimes(cluster *v1alpha1.OmniCluster) {
 		return
 	}
 
-	isAdmitted, isTried := known.admitted.isOf(turn), !r.triedAt(cluster).IsZero()
+	isAdmitted, isTried := state.admitted.isOf(turn), !r.triedAt(cluster).IsZero()
 
 	for _, since := range []**metav1.Time{&turn.WellSince, &turn.AdmittedSince, &turn.HeldSince, &turn.ChangedSince} {
 		*since = rollout.NotAfter(*since, now)
@@ -30,11 +30,11 @@ func (r *reconciler) correctTimes(cluster *v1alpha1.OmniCluster) {
 
 	// It is the same turn.
 	if isAdmitted {
-		known.admitted.since = turn.AdmittedSince.Time
+		state.admitted.since = turn.AdmittedSince.Time
 	}
 
 	if isTried {
-		known.tried.since = turn.AdmittedSince.Time
+		state.tried.since = turn.AdmittedSince.Time
 	}
 }
 

@@ -112,12 +112,12 @@ func (r *reconciler) deletionFacts(s *scope, session loop.Outcome) consent.Delet
 
 // outage returns how long this deletion has had no session with Omni.
 func (r *reconciler) outage(s *scope) time.Duration {
-	known, now := r.processStates.of(s.cluster), r.options.Now()
-	if known.outage.IsZero() {
-		known.outage = now
+	state, now := r.processStates.of(s.cluster), r.options.Now()
+	if state.outage.IsZero() {
+		state.outage = now
 	}
 
-	return now.Sub(known.outage)
+	return now.Sub(state.outage)
 }
 
 // letGo announces what stays in Omni, once, because the finalizer is removed right after. Another object with the same

@@ -53,10 +53,10 @@ func explainApply(ctx context.Context, secrets *values.Secrets, done []plan.Chan
 
 // explainRefusals returns the outcome that names the refused parts with the reasons, and what the rest of the plan
 // waits for.
-func (r *reconciler) explainRefusals(ctx context.Context, s *scope, known knownRefusals) loop.Outcome {
+func (r *reconciler) explainRefusals(ctx context.Context, s *scope, recent recentRefusals) loop.Outcome {
 	found, told := s.synced, make([]string, 0, maxRefusalsTold)
 
-	for _, one := range found.refused[:min(maxRefusalsTold, len(found.refused))] {
+	for _, one := range found.refusals[:min(maxRefusalsTold, len(found.refusals))] {
 		text := s.rendered.secrets.Clean(ctx, omni.Message(one.ChangeError))
 		if documents := documentsOf(s, one.Change); len(documents) > 0 {
 			text = documents[0].Kind + " " + fmt.Sprintf("%q: ", documents[0].Name) + text
@@ -66,7 +66,7 @@ func (r *reconciler) explainRefusals(ctx context.Context, s *scope, known knownR
 	}
 
 	text := strings.Join(told, "; ")
-	if rest := len(found.refused) - len(told); rest > 0 {
+	if rest := len(found.refusals) - len(told); rest > 0 {
 		text += fmt.Sprintf("; %d more refusals: see status.refusals", rest)
 	}
 
@@ -86,7 +86,7 @@ func (r *reconciler) explainRefusals(ctx context.Context, s *scope, known knownR
 		text += "; besides: " + others.Message()
 	}
 
-	return loop.Stall(v1alpha1.ReasonRefused, "%s", text).Within(others.After()).Within(known.untilRetry(found.refused))
+	return loop.Stall(v1alpha1.ReasonRefused, "%s", text).Within(others.After()).Within(recent.untilRetry(found.refusals))
 }
 
 func waits(count int) string {
@@ -101,7 +101,7 @@ func waits(count int) string {
 func refusalStatus(ctx context.Context, s *scope) []v1alpha1.RefusedChange {
 	var shown []v1alpha1.RefusedChange
 
-	for _, one := range s.synced.refused[:min(maxRefusals, len(s.synced.refused))] {
+	for _, one := range s.synced.refusals[:min(maxRefusals, len(s.synced.refusals))] {
 		shown = append(shown, v1alpha1.RefusedChange{
 			Action: consent.ActionOf(one.Change), Type: one.Change.Type, ID: one.Change.ID,
 			Message: s.rendered.secrets.Clean(ctx, omni.Message(one.ChangeError)), Documents: documentsOf(s, one.Change),

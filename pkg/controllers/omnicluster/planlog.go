@@ -25,9 +25,9 @@ func (r *reconciler) logPlan(ctx context.Context, s *scope) {
 		return
 	}
 
-	known := r.processStates.of(s.cluster)
+	state := r.processStates.of(s.cluster)
 	if s.plan.Empty() {
-		known.logged = digest{}
+		state.logged = digest{}
 
 		return
 	}
@@ -35,10 +35,10 @@ func (r *reconciler) logPlan(ctx context.Context, s *scope) {
 	hash, full := s.synced.Hash(), s.plan.Diff(slices.Concat(s.plan.Changes, s.plan.WaitingForOmni))
 
 	now := digest(sha256.Sum256([]byte(hash + "\n" + full)))
-	if now == known.logged && !s.wrote() {
+	if now == state.logged && !s.wrote() {
 		return
 	}
 
-	known.logged = now
+	state.logged = now
 	logger.Info("plan", "changes", consent.Summary(s.plan), "hash", hash, "diff", full)
 }

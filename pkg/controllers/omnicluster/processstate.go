@@ -17,7 +17,7 @@ type processState struct {
 	uid types.UID // of the cluster
 
 	settling settling      // the destructive changes that wait for the settle time
-	refused  refused       // what Omni refused
+	refusals keptRefusals  // what Omni refused
 	used     *string       // the hash that was approved and used last, until the status has it; nil if it has
 	checked  *plan.Checked // what is known of the template
 	reverts  revertWatch   // what had to be changed back in Omni
@@ -40,8 +40,8 @@ func (p *processStates) of(cluster *v1alpha1.OmniCluster) *processState {
 	defer p.mu.Unlock()
 
 	name := client.ObjectKeyFromObject(cluster)
-	if known := p.entries[name]; known != nil && known.uid == cluster.UID {
-		return known
+	if state := p.entries[name]; state != nil && state.uid == cluster.UID {
+		return state
 	}
 
 	if p.entries == nil {

@@ -21,30 +21,30 @@ type refusal struct {
 	at time.Time
 }
 
-// refused has the recent refusals for one desired state.
-type refused struct {
+// keptRefusals are those of the last run, for one desired state.
+type keptRefusals struct {
 	asked    string
 	refusals []refusal
 }
 
-// knownRefusals returns the refusals that a run need not try again yet.
-func (r *reconciler) knownRefusals(s *scope) knownRefusals {
-	known := knownRefusals{now: r.options.Now()}
+// recentRefusals returns the refusals that a run need not try again yet.
+func (r *reconciler) recentRefusals(s *scope) recentRefusals {
+	recent := recentRefusals{now: r.options.Now()}
 
-	if before := r.processStates.of(s.cluster).refused; before.asked == askedFor(s) {
+	if before := r.processStates.of(s.cluster).refusals; before.asked == askedFor(s) {
 		for _, one := range before.refusals {
-			if known.now.Sub(one.at) < refusalPause {
-				known.refusals = append(known.refusals, one)
+			if recent.now.Sub(one.at) < refusalPause {
+				recent.refusals = append(recent.refusals, one)
 			}
 		}
 	}
 
-	return known
+	return recent
 }
 
 // keepRefusals stores the refusals of a run.
 func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
-	r.processStates.of(s.cluster).refused = refused{asked: askedFor(s), refusals: refusals}
+	r.processStates.of(s.cluster).refusals = keptRefusals{asked: askedFor(s), refusals: refusals}
 }
 
 // askedFor returns a key of the desired state: when it changes, refused changes are tried again at once. A turn in a rollout
@@ -58,16 +58,16 @@ func askedFor(s *scope) string {
 	return strings.Join([]string{s.rendered.hash, s.cluster.Spec.ApprovedPlan, loop.Requests(s.cluster), turn}, "|")
 }
 
-// knownRefusals are recent refusals.
-type knownRefusals struct {
+// recentRefusals are those that a run does not try again.
+type recentRefusals struct {
 	now      time.Time // when the run chose what it does not try
 	refusals []refusal
 }
 
 // find is plan.ApplyOptions.RecentRefusal.
-func (k knownRefusals) find(change plan.Change) *plan.ChangeError {
-	for _, one := range k.refusals {
-		if known := one.Change; known.Action == change.Action && known.Key() == change.Key() {
+func (r recentRefusals) find(change plan.Change) *plan.ChangeError {
+	for _, one := range r.refusals {
+		if one.Change.Action == change.Action && one.Change.Key() == change.Key() {
 			return one.ChangeError
 		}
 	}
@@ -75,15 +75,14 @@ func (k knownRefusals) find(change plan.Change) *plan.ChangeError {
 	return nil
 }
 
-// next returns the refusals of a run with the time of each attempt: a known one keeps its time, because the run did not
-// try it.
-func (k knownRefusals) next(refused []*plan.ChangeError) []refusal {
+// next returns the refusals of a run with the time of each attempt: one that the run did not try keeps its time.
+func (r recentRefusals) next(refused []*plan.ChangeError) []refusal {
 	var next []refusal
 
 	for _, failed := range refused {
-		one := refusal{ChangeError: failed, at: k.now}
-		if i := k.index(one); i >= 0 {
-			one = k.refusals[i]
+		one := refusal{ChangeError: failed, at: r.now}
+		if i := r.index(one); i >= 0 {
+			one = r.refusals[i]
 		}
 
 		next = append(next, one)
@@ -94,15 +93,15 @@ func (k knownRefusals) next(refused []*plan.ChangeError) []refusal {
 
 // untilRetry returns how long the refusals that the run did not try again have to wait; 0 if it tried all. It counts from
 // the choice what to try, as the choice itself does: a run may take longer than the rest of a pause.
-func (k knownRefusals) untilRetry(refused []refusal) time.Duration {
+func (r recentRefusals) untilRetry(refused []refusal) time.Duration {
 	var soonest time.Duration
 
 	for _, one := range refused {
-		if k.index(one) < 0 {
+		if r.index(one) < 0 {
 			continue
 		}
 
-		if left := refusalPause - k.now.Sub(one.at); soonest == 0 || left < soonest {
+		if left := refusalPause - r.now.Sub(one.at); soonest == 0 || left < soonest {
 			soonest = left
 		}
 	}
@@ -111,6 +110,6 @@ func (k knownRefusals) untilRetry(refused []refusal) time.Duration {
 }
 
 // index returns the place of a refusal that the run did not try again; -1 if it tried it.
-func (k knownRefusals) index(one refusal) int {
-	return slices.IndexFunc(k.refusals, func(known refusal) bool { return known.ChangeError == one.ChangeError })
+func (r recentRefusals) index(one refusal) int {
+	return slices.IndexFunc(r.refusals, func(other refusal) bool { return other.ChangeError == one.ChangeError })
 }

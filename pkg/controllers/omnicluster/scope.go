@@ -53,7 +53,7 @@ type rendered struct {
 type synced struct {
 	consent.Decision
 	taken    []plan.Change // what Omni took in this run
-	refused  []refusal     // what Omni refuses of it
+	refusals []refusal     // what Omni refuses of it
 	unshown  error         // why the local copy does not show yet what this run wrote
 	complete bool          // Omni has what the documents say
 }

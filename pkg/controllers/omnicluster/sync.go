@@ -78,14 +78,14 @@ func (s *synced) requeueAfter() time.Duration {
 // apply makes the changes that may be made, and announces them. It continues unless something new keeps a change from
 // being made.
 func (r *reconciler) apply(ctx context.Context, s *scope) (loop.Outcome, error) {
-	found, known := s.synced, r.knownRefusals(s)
+	found, recent := s.synced, r.recentRefusals(s)
 
 	if found.Begins() {
 		r.noteTried(s.cluster, found.Rollout())
 	}
 
 	result, err := s.lease.Apply(ctx, s.plan, plan.ApplyOptions{
-		Consent: found.MayDestroy, Admit: found.Admits, Confirm: s.confirmBy(r.confirmDestroys), RecentRefusal: known.find,
+		Consent: found.MayDestroy, Admit: found.Admits, Confirm: s.confirmBy(r.confirmDestroys), RecentRefusal: recent.find,
 	})
 	found.Decision, found.taken = found.After(result, err), result.Taken()
 	r.announceAdoption(s.cluster, found.Decision)
@@ -93,8 +93,8 @@ func (r *reconciler) apply(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	secondWriter := r.noteWrites(s, found.taken)
 
-	found.refused = known.next(result.Refused)
-	r.keepRefusals(s, found.refused)
+	found.refusals = recent.next(result.Refused)
+	r.keepRefusals(s, found.refusals)
 
 	// What the copy says of the cluster may still be from before our changes.
 	if len(found.changed()) > 0 {
@@ -103,15 +103,15 @@ func (r *reconciler) apply(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	unconfirmed := new(unconfirmedError)
 
-	switch refused := consent.IsRefusal(result, err); {
+	switch onlyRefusals := consent.IsRefusal(result, err); {
 	case errors.As(err, &unconfirmed):
 		return unconfirmed.outcome, unconfirmed.err
-	case err != nil && !refused:
+	case err != nil && !onlyRefusals:
 		return explainApply(ctx, s.rendered.secrets, found.Done(), err)
 	case secondWriter != "":
 		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", secondWriter), nil
-	case refused:
-		return r.explainRefusals(ctx, s, known), nil
+	case onlyRefusals:
+		return r.explainRefusals(ctx, s, recent), nil
 	default:
 		return loop.Proceed(), nil
 	}

@@ -6,17 +6,17 @@ import "omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 // approval is used, if the change is over at once. If somebody changes the object meanwhile, the status of that run is
 // not stored: the next run stores it.
 func (r *reconciler) usedApproval(cluster *v1alpha1.OmniCluster, decided string) string {
-	known, stored := r.processStates.of(cluster), cluster.Status.UsedApproval
+	state, stored := r.processStates.of(cluster), cluster.Status.UsedApproval
 
 	switch {
 	case decided != stored:
-		known.used = &decided
+		state.used = &decided
 
 		return decided
-	case known.used != nil && *known.used != stored:
-		return *known.used
+	case state.used != nil && *state.used != stored:
+		return *state.used
 	default:
-		known.used = nil
+		state.used = nil
 
 		return stored
 	}

@@ -19,16 +19,16 @@ func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus
 		return
 	}
 
-	known := r.processStates.of(s.cluster)
+	state := r.processStates.of(s.cluster)
 	runs, _, _ := observe.Running(*s.remote)
 	runs = runs && status.Omni != nil && !status.Starting
 
 	if !runs || hasOtherVersions(before, *s.remote) {
-		known.unwell = r.options.Now()
+		state.unwell = r.options.Now()
 	}
 
 	if runs {
-		status.Rollout.WellSince = &metav1.Time{Time: later(r.knownWell(s.cluster), known.unwell).UTC().Truncate(time.Second)}
+		status.Rollout.WellSince = &metav1.Time{Time: later(r.knownWell(s.cluster), state.unwell).UTC().Truncate(time.Second)}
 	} else {
 		status.Rollout.WellSince = nil
 	}
@@ -47,8 +47,8 @@ func later(a, b time.Time) time.Time {
 // knownWell returns since when a cluster that runs well does so by its status; now if the status does not say it. The
 // condition Ready of a suspended cluster is from before it was suspended.
 func (r *reconciler) knownWell(cluster *v1alpha1.OmniCluster) time.Time {
-	if known := cluster.Status.Rollout.WellSince; known != nil {
-		return known.Time
+	if since := cluster.Status.Rollout.WellSince; since != nil {
+		return since.Time
 	}
 
 	now := r.options.Now()

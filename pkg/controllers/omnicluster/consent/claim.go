@@ -41,8 +41,8 @@ type Claim struct {
 func (c Claim) Owned() bool { return c.Live.Exists && IsMark(c.Live.Marks, c.UID, c.Hubs) }
 
 // IsMark reports whether marks are this object's, made on this hub or on a hub from which it was restored.
-func IsMark(marks omni.Marks, uid string, known hubs.Hubs) bool {
-	return uid != "" && marks.UID == uid && known.Ours(marks.Hub)
+func IsMark(marks omni.Marks, uid string, accepted hubs.Hubs) bool {
+	return uid != "" && marks.UID == uid && accepted.Ours(marks.Hub)
 }
 
 // ofOtherHub reports whether the cluster carries this object's mark from another hub: two hubs have the same objects.

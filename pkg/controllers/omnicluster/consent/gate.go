@@ -131,12 +131,12 @@ func (d Decision) isAdmission() bool {
 // Refusals returns the refusals that the status has, without those that a turn begins with: they are about another part
 // of the same resource, or about an earlier time. What Omni refuses after the admission ends the turn.
 func (d Decision) Refusals() []v1alpha1.RefusedChange {
-	known := d.facts.Cluster.Status.Refusals
+	refusals := d.facts.Cluster.Status.Refusals
 	if !d.isAdmission() {
-		return known
+		return refusals
 	}
 
-	return slices.DeleteFunc(slices.Clone(known), func(refusal v1alpha1.RefusedChange) bool {
+	return slices.DeleteFunc(slices.Clone(refusals), func(refusal v1alpha1.RefusedChange) bool {
 		return slices.ContainsFunc(d.Items, func(item Item) bool {
 			return d.isAdmitted(item.Change) && item.Change.Type == refusal.Type && item.Change.ID == refusal.ID
 		})

@@ -107,7 +107,7 @@ func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change,
 	}
 
 	for _, set := range wanted {
-		if _, known := next[set.ID]; grow && (known || !unmade[plan.TypeMachineSet+set.ID]) {
+		if _, recorded := next[set.ID]; grow && (recorded || !unmade[plan.TypeMachineSet+set.ID]) {
 			next[set.ID] = grown(next[set.ID], set, unmade)
 		}
 	}
@@ -118,13 +118,13 @@ func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change,
 // exceeds reports whether a record has a set, a machine or a size that another does not have.
 func (r appliedRecord) exceeds(other appliedRecord) bool {
 	for _, set := range r {
-		known := other.find(set.ID)
-		if known == nil || known.Size != set.Size {
+		recorded := other.find(set.ID)
+		if recorded == nil || recorded.Size != set.Size {
 			return true
 		}
 
 		for _, machine := range set.Machines {
-			if !slices.Contains(known.Machines, machine) {
+			if !slices.Contains(recorded.Machines, machine) {
 				return true
 			}
 		}

@@ -94,8 +94,8 @@ func unbounded(ctx context.Context, live client.Reader, namespace string, confid
 }
 
 // readOnce reads an object, or returns it from an earlier call.
-func readOnce[O client.Object](ctx context.Context, reader client.Reader, known map[string]O, kind string, key client.ObjectKey, into O) (O, error) {
-	if object, found := known[key.Name]; found {
+func readOnce[O client.Object](ctx context.Context, reader client.Reader, earlier map[string]O, kind string, key client.ObjectKey, into O) (O, error) {
+	if object, found := earlier[key.Name]; found {
 		return object, nil
 	}
 
@@ -112,7 +112,7 @@ func readOnce[O client.Object](ctx context.Context, reader client.Reader, known 
 		return into, &UnreadableError{fmt.Errorf("read %s %q: %w", kind, key.Name, err)}
 	}
 
-	known[key.Name] = into
+	earlier[key.Name] = into
 
 	return into, nil
 }
