@@ -96,7 +96,7 @@ func (r *reconciler) takeOver(s *scope) string {
 	labelled := s.secret.DeepCopy()
 	metav1.SetMetaDataLabel(&labelled.ObjectMeta, v1alpha1.LabelExportUID, string(s.export.UID))
 
-	if s.secret.Labels[v1alpha1.LabelExportUID] == "" || !marked(labelled, s.export.UID, s.export.WrittenTarget()) {
+	if s.secret.Labels[v1alpha1.LabelExportUID] == "" || !carriesMark(labelled, s.export.UID, s.export.WrittenTarget()) {
 		return chooseAnother
 	}
 

@@ -42,9 +42,9 @@ func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last, ac
 	other := !accepted.Ours(secret.Labels[v1alpha1.MarkHub])
 
 	switch {
-	case marked(secret, uid, written.target) && other:
+	case carriesMark(secret, uid, written.target) && other:
 		return otherHubs
-	case marked(secret, uid, written.target):
+	case carriesMark(secret, uid, written.target):
 		return ours
 	case !other && secret.Labels[v1alpha1.LabelExportUID] == "" && written.hash != "" && written.target == keyOf(secret) && of.hash(secret.Data) == written.hash:
 		return ours
@@ -53,9 +53,10 @@ func judgeOwner(secret *corev1.Secret, uid types.UID, of shape, written last, ac
 	}
 }
 
-// marked reports whether a Secret carries the mark of an export and is no copy: a copy under another name has the label
-// as well. The status (written; empty if nothing was) counts like the annotation, which can be lost.
-func marked(secret metav1.Object, uid types.UID, written types.NamespacedName) bool {
+// carriesMark reports whether a Secret carries the mark of an export and is no copy: a copy under another name has the label
+// as well. The status (written; empty if nothing was) counts like the annotation, which can be lost. The caller also has to
+// check the hub in the mark.
+func carriesMark(secret metav1.Object, uid types.UID, written types.NamespacedName) bool {
 	if uid == "" || secret.GetLabels()[v1alpha1.LabelExportUID] != string(uid) {
 		return false
 	}

@@ -100,7 +100,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope, key types.NamespacedN
 		return done, nil
 	}
 
-	if !marked(secret, export.UID, export.WrittenTarget()) {
+	if !carriesMark(secret, export.UID, export.WrittenTarget()) {
 		r.lost(export, secret)
 
 		return done, nil
@@ -215,7 +215,7 @@ func (r *reconciler) reportKept(ctx context.Context, export *v1alpha1.OmniKubeco
 		return
 	}
 
-	if !marked(secret, export.UID, export.WrittenTarget()) {
+	if !carriesMark(secret, export.UID, export.WrittenTarget()) {
 		r.lost(export, secret)
 	} else {
 		r.events.Eventf(export, nil, corev1.EventTypeNormal, "SecretLeft", "DeleteSecret",

@@ -59,7 +59,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	if onlyMarks && former != s.hubs.Own || s.hubs.IsPrevious(former) {
-		r.marked(s, former)
+		r.announceMark(s, former)
 	}
 
 	if outcome, err := r.removeFormer(ctx, s); err != nil || !outcome.Continues() {
@@ -76,8 +76,8 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		s.shown(want), s.want.User, s.want.ClusterName, shownTime(content.claims.expires())), nil
 }
 
-// marked announces that the mark names this hub now; former is the hub that it named before, if it did.
-func (r *reconciler) marked(s *scope, former string) {
+// announceMark announces that the mark names this hub now; former is the hub that it named before, if it did.
+func (r *reconciler) announceMark(s *scope, former string) {
 	if former == "" {
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %q names this hub now", s.shown(s.secret))
 

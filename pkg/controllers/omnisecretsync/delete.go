@@ -107,7 +107,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteracces
 		return "", fmt.Errorf("read Secret %s: %w", where, err)
 	}
 
-	if !ours(live, string(s.sync.UID)) {
+	if !carriesMark(live, string(s.sync.UID)) {
 		return "it does not carry this object's mark", nil
 	}
 

@@ -51,7 +51,7 @@ func (t target) decide() (action, string) {
 		return actionRefuse, why
 	}
 
-	if hub := t.live.Labels[labelHub]; ours(t.live, t.uid) && !t.hubs.Ours(hub) {
+	if hub := t.live.Labels[labelHub]; carriesMark(t.live, t.uid) && !t.hubs.Ours(hub) {
 		return actionKeep, fmt.Sprintf("Secret %s/%s in the workload cluster is read and not written: %s. %s",
 			t.live.Namespace, t.live.Name, t.hubs.Differ(hub), hubs.Advice(hub, "Secret", t.names))
 	}
@@ -82,7 +82,7 @@ func (t target) decide() (action, string) {
 // lacksOnlyHub reports whether our Secret differs from the wanted one only in its mark: the mark is from before marks
 // named a hub, or from a hub that was taken over.
 func (t target) lacksOnlyHub(wanted *corev1.Secret) bool {
-	if !ours(t.live, t.uid) || t.live.Labels[labelHub] == wanted.Labels[labelHub] {
+	if !carriesMark(t.live, t.uid) || t.live.Labels[labelHub] == wanted.Labels[labelHub] {
 		return false
 	}
 
@@ -156,8 +156,8 @@ func (c content) difference(live *corev1.Secret) string {
 	return strings.Join(parts, ", ")
 }
 
-// ours reports whether a Secret carries the object's mark. The caller also has to check the hub in it.
-func ours(live *corev1.Secret, uid string) bool {
+// carriesMark reports whether a Secret carries the object's mark. The caller also has to check the hub in it.
+func carriesMark(live *corev1.Secret, uid string) bool {
 	return uid != "" && live.Labels[labelOwnerUID] == uid
 }
 

@@ -116,9 +116,9 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-func TestOurs(t *testing.T) {
+func TestCarriesMark(t *testing.T) {
 	live := written(t)
-	if !ours(live, uid) || ours(live, "uid-2") || ours(&corev1.Secret{}, "") {
+	if !carriesMark(live, uid) || carriesMark(live, "uid-2") || carriesMark(&corev1.Secret{}, "") {
 		t.Error("only the mark counts")
 	}
 }

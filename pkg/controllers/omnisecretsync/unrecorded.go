@@ -32,7 +32,7 @@ func (r *reconciler) findUnrecorded(ctx context.Context, s *scope) error {
 		}
 
 		r.mayBeLeft(s, cluster.Message(err))
-	case ours(live, string(s.sync.UID)):
+	case carriesMark(live, string(s.sync.UID)):
 		found := content{secretType: live.Type, data: live.Data, salt: string(s.sync.UID)}
 		s.sync.Status.Target = &v1alpha1.SyncedSecret{
 			Namespace: where.namespace, Name: where.name, Type: string(live.Type), Hash: found.hash(),

@@ -176,7 +176,7 @@ func (r *reconciler) replace(ctx context.Context, s *scope, wanted location, liv
 // overwrite writes the content over a Secret that was read. It says so if that gives the Secret this hub's mark.
 func (r *reconciler) overwrite(ctx context.Context, s *scope, wanted location, live *corev1.Secret, marks bool) (loop.Outcome, error) {
 	former := live.Labels[labelHub]
-	taken := ours(live, string(s.sync.UID)) && s.opened.Hubs.IsPrevious(former)
+	taken := carriesMark(live, string(s.sync.UID)) && s.opened.Hubs.IsPrevious(former)
 
 	s.want.fill(live)
 
@@ -197,15 +197,15 @@ func (r *reconciler) overwrite(ctx context.Context, s *scope, wanted location, l
 	}
 
 	if marks || taken {
-		r.marked(s, wanted, former)
+		r.announceMark(s, wanted, former)
 	}
 
 	return loop.Proceed(), nil
 }
 
-// marked announces that the mark names this hub now; former is the hub that it named before, if it did. The content is
+// announceMark announces that the mark names this hub now; former is the hub that it named before, if it did. The content is
 // unchanged, so the status does not record a write.
-func (r *reconciler) marked(s *scope, where location, former string) {
+func (r *reconciler) announceMark(s *scope, where location, former string) {
 	if former == "" {
 		r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %s in the workload cluster names this hub now", where)
 
