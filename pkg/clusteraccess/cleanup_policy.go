@@ -3,6 +3,8 @@ package clusteraccess
 import (
 	"fmt"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // longestCleanup is how long a deletion waits for a cluster that should exist and does not answer. Upgrades and repairs
@@ -80,7 +82,7 @@ func (p CleanupPolicy) Decide() (Action, string) {
 	switch {
 	case p.Now.Before(end):
 		return ActionWait, fmt.Sprintf("%s; it is tried until %s, then given up (set spec.deletionPolicy to Orphan to let go now)",
-			p.Problem, end.UTC().Format(time.RFC3339))
+			p.Problem, utc.Text(end))
 	case p.ParentGone:
 		return ActionLetGo, goneWith + p.Problem
 	default:

@@ -3,6 +3,8 @@ package helm
 import (
 	"fmt"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // handoverTime is how long a pending revision of ours counts as being worked on
@@ -239,11 +241,11 @@ func remaining(lock time.Duration, latest *Revision, now time.Time) time.Duratio
 func waitForLock(wanted Wanted, latest *Revision, wait time.Duration) Decision {
 	if latest.Owner != "" && latest.Owner == wanted.Owner {
 		return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another process of the controller left revision %d %s at %s and may still be at work; "+
-			"it is finished here %s after that", latest.Number, latest.Status, latest.Modified.UTC().Format(time.RFC3339), handoverTime)}
+			"it is finished here %s after that", latest.Number, latest.Status, utc.Text(latest.Modified), handoverTime)}
 	}
 
 	return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another Helm client left revision %d %s at %s; if it is not at work any more, "+
-		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, latest.Modified.UTC().Format(time.RFC3339))}
+		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, utc.Text(latest.Modified))}
 }
 
 // installOrUpgrade installs if nothing before the revision to make was ever in effect, else upgrades.

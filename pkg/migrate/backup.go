@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -45,7 +46,7 @@ type ownedSecret struct {
 // backupOf makes a backup of a state that the migration has not changed yet.
 func backupOf(s *state, now time.Time) *backup {
 	b := &backup{
-		Format: backupFormat, HubID: s.HubID, Version: version.Get().String(), Made: metav1.NewTime(now.UTC().Truncate(time.Second)),
+		Format: backupFormat, HubID: s.HubID, Version: version.Get().String(), Made: utc.Stored(now),
 		Definitions: s.Definitions, Deployments: s.Deployments, Webhooks: s.Webhooks, Objects: s.Objects,
 	}
 

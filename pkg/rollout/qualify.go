@@ -9,6 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // stageStatuses returns the status of each stage, and when it may change without any event.
@@ -249,5 +250,5 @@ func seconds(t time.Time) *metav1.Time {
 		return nil
 	}
 
-	return &metav1.Time{Time: t.UTC().Truncate(time.Second)}
+	return new(utc.Stored(t))
 }

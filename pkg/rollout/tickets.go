@@ -5,10 +5,9 @@ import (
 	"slices"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // returnedPause is how long a cluster that is not healthy waits for its next ticket after it gave one back.
@@ -122,7 +121,7 @@ func (p *Policy) admit(members []*Member, now time.Time) (next time.Time) {
 
 		ticket := v1alpha1.RolloutTicket{
 			Cluster: member.Name, UID: member.UID, Stage: p.Object.Spec.Stages[member.Stage].Name, Hash: member.Rollout.Hash,
-			Since: metav1.Time{Time: now.UTC().Truncate(time.Second)},
+			Since: utc.Stored(now),
 		}
 
 		// The new ticket must be later than the cluster's report about an earlier ticket for the same changes, which

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 const (
@@ -89,7 +90,7 @@ func eventsOf(ctx context.Context, hub kubernetes.Interface, namespace string) (
 	for _, event := range events[:min(len(events), maxEvents)] {
 		documents = append(documents, map[string]any{
 			"kind": "Event", "object": event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name, "type": event.Type, "reason": event.Reason,
-			"message": event.Message, "time": timeOf(event).UTC().Format(time.RFC3339), "reporter": event.ReportingController,
+			"message": event.Message, "time": utc.Text(timeOf(event)), "reporter": event.ReportingController,
 		})
 	}
 
@@ -117,7 +118,7 @@ func podOf(pod *corev1.Pod) map[string]any {
 			"name": status.Name, "image": status.Image, "ready": status.Ready, "restarts": int64(status.RestartCount),
 		}
 		if last := status.LastTerminationState.Terminated; last != nil {
-			container["lastEnd"] = map[string]any{"reason": last.Reason, "exitCode": int64(last.ExitCode), "time": last.FinishedAt.UTC().Format(time.RFC3339)}
+			container["lastEnd"] = map[string]any{"reason": last.Reason, "exitCode": int64(last.ExitCode), "time": utc.Text(last.FinishedAt.Time)}
 		}
 
 		containers = append(containers, container)

@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // slotPause is how long a run without a slot waits at most. A free slot wakes it earlier; the pause is for lost
@@ -86,7 +87,7 @@ func (r *reconciler) unsynced(s *scope, health mirror.Health) loop.Outcome {
 		return outcome.Postponed(left)
 	}
 
-	return loop.Wait(0, outcome.Reason(), "%s; nothing newer than %s is known", outcome.Message(), health.Since.UTC().Format(time.RFC3339))
+	return loop.Wait(0, outcome.Reason(), "%s; nothing newer than %s is known", outcome.Message(), utc.Text(health.Since))
 }
 
 // unlessOpening replaces the outcome while the session is being opened. The session wakes the cluster when it is open and when

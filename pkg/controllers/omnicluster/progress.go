@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // blockedAfter is how long machines may take to leave before a deletion counts as blocked. Omni takes about as long to
@@ -134,7 +135,7 @@ func since(moment time.Time) string {
 		return ""
 	}
 
-	return " since " + consent.ShownTime(moment)
+	return " since " + utc.Text(moment)
 }
 
 func countUnreachable(blockers []observe.Blocker) int {

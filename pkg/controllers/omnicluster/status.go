@@ -2,9 +2,7 @@ package omnicluster
 
 import (
 	"context"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -12,6 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // report writes the results of a run into the status. Earlier results stay while Omni cannot be read.
@@ -96,8 +95,7 @@ func (r *reconciler) reportSynced(s *scope) {
 	}
 
 	if s.wrote() {
-		// The API keeps whole seconds.
-		status.LastSyncTime = &metav1.Time{Time: r.options.Now().UTC().Truncate(time.Second)}
+		status.LastSyncTime = new(utc.Stored(r.options.Now()))
 	}
 
 	// The hash is of a template of which Omni has all.

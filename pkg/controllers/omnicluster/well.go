@@ -3,11 +3,10 @@ package omnicluster
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // noteWell writes into the status since when the cluster runs well. before is what the status had of Omni. A run that did
@@ -28,7 +27,7 @@ func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus
 	}
 
 	if runs {
-		status.Rollout.WellSince = &metav1.Time{Time: later(r.knownWell(s.cluster), state.unwell).UTC().Truncate(time.Second)}
+		status.Rollout.WellSince = new(utc.Stored(later(r.knownWell(s.cluster), state.unwell)))
 	} else {
 		status.Rollout.WellSince = nil
 	}

@@ -15,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // expiryWarning is how long before its end a key causes a warning.
@@ -77,7 +78,7 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 
 	if key.Expired(r.options.Now()) {
 		return loop.Stall(v1alpha1.ReasonKeyExpired, "the key of service account %q in Secret %q expired at %s: create a new one%s",
-			key.Name(), ref.Name, shownTime(expires), kept), nil
+			key.Name(), ref.Name, utc.Text(expires), kept), nil
 	}
 
 	outcome, warning := r.judge(s.connection, secret)
@@ -113,7 +114,7 @@ func (r *reconciler) warnOfExpiry(connection *v1alpha1.OmniConnection, account s
 
 	if !known {
 		r.events.Eventf(connection, nil, corev1.EventTypeWarning, "KeyExpiresSoon", "CheckKey",
-			"the key of service account %q expires at %s: renew it", account, shownTime(expires))
+			"the key of service account %q expires at %s: renew it", account, utc.Text(expires))
 	}
 }
 

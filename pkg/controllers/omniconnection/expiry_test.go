@@ -11,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // At the time that the status tells of the connection says by itself that its key has expired, and
@@ -34,7 +35,7 @@ func TestExpiryIsNoticedInTime(t *testing.T) {
 	}
 
 	f.now = expires
-	f.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired", "expired at "+shownTime(expires))
+	f.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired", "expired at "+utc.Text(expires))
 
 	if result := f.run(); result.RequeueAfter < interval/2 {
 		t.Errorf("after the end it is looked at every %s", result.RequeueAfter)

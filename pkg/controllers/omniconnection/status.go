@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -14,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // retryPause is how long to wait before an Omni that did not answer is tried again; jitter keeps the connections of
@@ -88,8 +88,7 @@ func report(_ context.Context, s *scope) {
 
 	account := &v1alpha1.OmniServiceAccountStatus{Name: s.key.Name()}
 	if !s.reported.IsZero() {
-		// The API keeps whole seconds.
-		account.ExpirationTime = &metav1.Time{Time: s.reported.UTC().Truncate(time.Second)}
+		account.ExpirationTime = new(utc.Stored(*s.reported))
 	}
 
 	status.ServiceAccount = account
@@ -108,12 +107,10 @@ func (r *reconciler) measure(connection *v1alpha1.OmniConnection) {
 	r.options.Objects.SetExpiration(name, expires)
 }
 
-func shownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
 func shownExpiry(expires time.Time) string {
 	if expires.IsZero() {
 		return " does not expire"
 	}
 
-	return " expires at " + shownTime(expires)
+	return " expires at " + utc.Text(expires)
 }

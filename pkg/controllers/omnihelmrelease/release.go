@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -12,6 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // release brings the release to its desired state: it reads, decides, and begins at most one action.
@@ -25,7 +25,7 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 	if stuck, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return. "+
 			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: if that takes long, restart the controller",
-			stuck.action, fullName(s.release), stuck.begun.UTC().Format(time.RFC3339)), nil
+			stuck.action, fullName(s.release), utc.Text(stuck.begun)), nil
 	}
 
 	if path, err := r.cycle(ctx, s.release); err != nil {
@@ -124,7 +124,7 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 
 	if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
 		return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s; %s of release %s is tried at %s",
-			failureOf(s), s.decision.Action, fullName(s.release), at.UTC().Format(time.RFC3339)), nil
+			failureOf(s), s.decision.Action, fullName(s.release), utc.Text(at)), nil
 	}
 
 	if recordAttempt(s.release) {
@@ -179,5 +179,5 @@ func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
 		return loop.Wait(clusterPause, v1alpha1.ReasonProgressing, "the controller stops; the next one goes on")
 	}
 
-	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), running.begun.UTC().Format(time.RFC3339))
+	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), utc.Text(running.begun))
 }

@@ -1,8 +1,6 @@
 package omnihelmrelease
 
 import (
-	"time"
-
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -11,6 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // scope is what the phases of one run share. Fields are empty until their phase
@@ -49,7 +48,7 @@ func (s *scope) told(condition string) bool {
 		return false
 	}
 
-	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(whole(s.last.ended))) {
+	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(utc.Stored(s.last.ended).Time)) {
 		return false
 	}
 
@@ -57,9 +56,6 @@ func (s *scope) told(condition string) bool {
 
 	return last != nil && last.ObservedGeneration == s.release.Generation && last.Reason != v1alpha1.ReasonBlocked
 }
-
-// whole returns a time in the precision of the API.
-func whole(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }
 
 // asking returns the outcome of a phase while its call has no result yet.
 func (s *scope) asking(condition, format string, args ...any) loop.Outcome {

@@ -3,12 +3,11 @@ package omnihelmrelease
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // shownRevisions is how many revisions the status lists.
@@ -29,7 +28,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 
 	if !s.last.ended.IsZero() {
 		status.LastAction = string(s.last.action)
-		status.LastActionTime = &metav1.Time{Time: whole(s.last.ended)}
+		status.LastActionTime = new(utc.Stored(s.last.ended))
 
 		if s.release.DeletionTimestamp.IsZero() {
 			status.LastAttemptedDigest, status.Failures = s.last.attempt, int32(s.last.failures()) //nolint:gosec // a small count
@@ -92,7 +91,7 @@ func history(revisions []helm.Revision) []v1alpha1.HelmRevision {
 		revision := &revisions[i]
 		listed = append(listed, v1alpha1.HelmRevision{
 			Revision: int32(revision.Number), ChartVersion: revision.ChartVersion, Status: string(revision.Status), //nolint:gosec // Helm counts from 1
-			Time: &metav1.Time{Time: whole(revision.Modified)},
+			Time: new(utc.Stored(revision.Modified)),
 		})
 	}
 

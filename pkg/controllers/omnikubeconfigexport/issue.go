@@ -21,6 +21,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // issue makes sure that there is a kubeconfig to store: the one in the target, or a new one. It calls Omni only if a
@@ -217,7 +218,7 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 	if now := r.options.Now(); !token.believable(now, s.want) {
 		outcome := loop.Wait(clockPause, v1alpha1.ReasonClockSkew,
 			"the clocks of Omni and omni-controller differ: Omni issued a kubeconfig for %s that is valid until %s, and here it is %s. It is not stored; mend the clock that is wrong",
-			s.want.ttl(), token.expires().UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
+			s.want.ttl(), utc.Text(token.expires()), utc.Text(now))
 		r.issuing.failedByClock(client.ObjectKeyFromObject(s.export), s.export.UID, outcome, now)
 
 		return outcome, nil
@@ -354,11 +355,9 @@ func explain(class omni.Class, s *scope, message string) loop.Outcome {
 }
 
 func issuedUntil(token claims) loop.Outcome {
-	return loop.Continue(v1alpha1.ReasonIssued, "a kubeconfig for user %q, valid until %s", token.User, shownTime(token.expires()))
+	return loop.Continue(v1alpha1.ReasonIssued, "a kubeconfig for user %q, valid until %s", token.User, utc.Text(token.expires()))
 }
 
 func renewalFailing(token claims, why string) string {
-	return fmt.Sprintf("the kubeconfig is valid until %s; its renewal is due and fails: %s", shownTime(token.expires()), why)
+	return fmt.Sprintf("the kubeconfig is valid until %s; its renewal is due and fails: %s", utc.Text(token.expires()), why)
 }
-
-func shownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // removeFormer deletes the Secrets of this export that are no longer its target: by their label, because a status may
@@ -153,7 +154,7 @@ func shownUntil(export *v1alpha1.OmniKubeconfigExport) string {
 		return "a time that is not known"
 	}
 
-	return shownTime(export.Status.ExpirationTime.Time)
+	return utc.Text(export.Status.ExpirationTime.Time)
 }
 
 // exactly limits a deletion to the very object that was read.

@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 const (
@@ -42,7 +44,7 @@ func (l lifetime) nextRotation() time.Time {
 		next = earliest
 	}
 
-	return next.UTC().Truncate(time.Second)
+	return utc.Stored(next).Time
 }
 
 // fraction converts a text to a number from 0 to 1.

@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // write stores the kubeconfig, and then removes the Secrets that were the target before.
@@ -25,7 +26,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	rotated := s.found.rotated
 
 	if s.fresh != nil {
-		content, rotated = *s.fresh, r.options.Now().UTC().Truncate(time.Second)
+		content, rotated = *s.fresh, utc.Stored(r.options.Now()).Time
 	}
 
 	want, err := s.desired(content, rotated)
@@ -49,7 +50,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	if s.fresh != nil {
 		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "KubeconfigIssued", "IssueKubeconfig",
-			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", s.shown(want), s.want.User, shownTime(content.claims.expires()), s.cause)
+			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", s.shown(want), s.want.User, utc.Text(content.claims.expires()), s.cause)
 	} else if s.adopted {
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretAdopted", "WriteSecret",
 			"Secret %q was taken over, as spec.adopt says, with the kubeconfig that it held", s.shown(want))
@@ -73,7 +74,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	return loop.Continue(v1alpha1.ReasonWritten, "Secret %q holds a kubeconfig for user %q of cluster %q, valid until %s",
-		s.shown(want), s.want.User, s.want.ClusterName, shownTime(content.claims.expires())), nil
+		s.shown(want), s.want.User, s.want.ClusterName, utc.Text(content.claims.expires())), nil
 }
 
 // announceMark announces that the mark names this hub now; former is the hub that it named before, if it did.
@@ -168,8 +169,8 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 		v1alpha1.AnnotationExportCluster:    s.shape.cluster,
 		v1alpha1.AnnotationKubeconfigHash:   s.shape.hash(data),
 		v1alpha1.AnnotationSpecHash:         content.specHash,
-		v1alpha1.AnnotationExpirationTime:   shownTime(content.claims.expires()),
-		v1alpha1.AnnotationLastRotationTime: shownTime(rotated),
+		v1alpha1.AnnotationExpirationTime:   utc.Text(content.claims.expires()),
+		v1alpha1.AnnotationLastRotationTime: utc.Text(rotated),
 	})
 
 	if target.Namespace != s.export.Namespace {

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // report writes the content of the Secret into the status, so that a status that was lost comes back the same. If
@@ -30,13 +30,10 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	}
 
 	status.KubeconfigHash = s.found.hash
-	status.ExpirationTime = timeOf(s.found.claims.expires())
-	status.LastRotationTime = timeOf(s.found.rotated)
-	status.NextRotationTime = timeOf(s.lifetime(s.found).nextRotation())
+	status.ExpirationTime = new(utc.Stored(s.found.claims.expires()))
+	status.LastRotationTime = new(utc.Stored(s.found.rotated))
+	status.NextRotationTime = new(utc.Stored(s.lifetime(s.found).nextRotation()))
 }
-
-// timeOf returns a time in whole seconds, the precision of the API.
-func timeOf(t time.Time) *metav1.Time { return &metav1.Time{Time: t.UTC().Truncate(time.Second)} }
 
 // measure updates the metrics of an export.
 func (r *reconciler) measure(export *v1alpha1.OmniKubeconfigExport) {

@@ -2,12 +2,10 @@ package omnisecretsync
 
 import (
 	"context"
-	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // report writes the result of a run into the status.
@@ -29,8 +27,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	}
 
 	if s.wrote {
-		// The API keeps whole seconds.
-		status.LastSyncTime = &metav1.Time{Time: r.options.Now().UTC().Truncate(time.Second)}
+		status.LastSyncTime = new(utc.Stored(r.options.Now()))
 	}
 
 	if s.synced {

@@ -11,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // Timeouts and intervals of the liveness probe.
@@ -170,7 +171,7 @@ func (p *liveness) health() (mirror.Health, bool) {
 	}
 
 	return mirror.Health{Since: p.silent, Class: omni.ClassUnreachable, Message: fmt.Sprintf("Omni has answered no call since %s: %s",
-		p.silent.UTC().Format(time.RFC3339), p.reason)}, false
+		utc.Text(p.silent), p.reason)}, false
 }
 
 // isSlow reports whether calls take long, so that callers must expect to wait.

@@ -9,6 +9,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // expect records that a stream waits for its first message. answered may be called many times; stopExpecting must be
@@ -134,5 +135,5 @@ func (p *liveness) fellSilent(err error) {
 // silence returns the error of a call that is not sent. The caller holds the lock.
 func (p *liveness) silence() error {
 	return status.Errorf(codes.DeadlineExceeded, "it has answered no call since %s and is asked again every few seconds",
-		p.silent.UTC().Format(time.RFC3339))
+		utc.Text(p.silent))
 }

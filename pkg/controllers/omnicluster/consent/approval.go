@@ -3,13 +3,12 @@ package consent
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // containsChange reports whether a plan has the change.
@@ -83,8 +82,7 @@ func approvalOf(change plan.Change) v1alpha1.ApprovedChange {
 	}
 
 	if !change.Created.IsZero() {
-		// The API keeps whole seconds.
-		approval.Created = &metav1.Time{Time: change.Created.UTC().Truncate(time.Second)}
+		approval.Created = new(utc.Stored(change.Created))
 	}
 
 	return approval
@@ -102,7 +100,7 @@ func approvalKeys(approvals []v1alpha1.ApprovedChange) []string {
 func approvalKey(approval v1alpha1.ApprovedChange) string {
 	created := ""
 	if approval.Created != nil {
-		created = ShownTime(approval.Created.Time)
+		created = utc.Text(approval.Created.Time)
 	}
 
 	return strings.Join([]string{approval.Type, approval.ID, created, approval.OldSize, approval.NewSize, approval.Members, approval.Version}, "|")

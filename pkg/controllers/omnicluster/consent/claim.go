@@ -9,6 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // Claim has the facts that decide whether a cluster in Omni belongs to this object.
@@ -87,7 +88,7 @@ func (c Claim) Judge() loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonEndpointChanged, "%s", c.endpointChanged())
 	case live.Exists && live.TearingDown:
 		return loop.Wait(0, v1alpha1.ReasonRemoteDeleting, "cluster %q is being torn down in Omni since %s; nothing is planned until it is gone",
-			c.Name, ShownTime(live.TearingDownSince))
+			c.Name, utc.Text(live.TearingDownSince))
 	case c.Owned():
 		return c.judgeIdentity()
 	case live.Exists && c.KnownID != "" && live.Marks.UID != "":

@@ -5,6 +5,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // OutageTimeout is how long a deletion waits without a word after its session with Omni is missing: a session takes a
@@ -126,7 +127,7 @@ func (d Deletion) decideOrphan() (Step, loop.Outcome) {
 func (d Deletion) tearsDown(field string) loop.Outcome {
 	return Released("cluster %q does not stay: it is being torn down in Omni since %s, which cannot be undone. "+
 		"%s came too late, and this object does not look after it any more: omnictl cluster delete %s finishes the teardown",
-		d.Name, ShownTime(d.Live.TearingDownSince), field, d.Name)
+		d.Name, utc.Text(d.Live.TearingDownSince), field, d.Name)
 }
 
 func (d Deletion) decideDestroy() (Step, loop.Outcome) {

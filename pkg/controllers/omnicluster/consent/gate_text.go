@@ -6,6 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // heldMessage returns the message about held changes: which ones wait, what for, and by which policy.
@@ -40,7 +41,7 @@ func usedText(next *v1alpha1.OmniClusterRollout) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; the override of %s has been used up", ShownTime(override.Time.Time))
+	return fmt.Sprintf("; the override of %s has been used up", utc.Text(override.Time.Time))
 }
 
 // kindsText lists what changes are about: each version, and the number of the others.

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -12,9 +11,6 @@ import (
 
 // maxNamed is how many things a message names; it counts the others.
 const maxNamed = 5
-
-// ShownTime returns a time in the form of messages.
-func ShownTime(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // Summary returns the numbers of a plan's changes by kind, without zeros.
 func Summary(planned *plan.Plan) string {

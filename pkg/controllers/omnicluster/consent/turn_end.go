@@ -9,6 +9,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // giveBack ends the turn of a ticket that cannot be used.
@@ -95,7 +96,7 @@ func (d Decision) turnResult(gated []Item, before v1alpha1.OmniClusterRollout) (
 
 // now returns the time of the run in the precision of the API.
 func (d Decision) now() metav1.Time {
-	return metav1.Time{Time: d.facts.Now.UTC().Truncate(time.Second)}
+	return utc.Stored(d.facts.Now)
 }
 
 // TurnWithoutPlan returns the new status.rollout of a cluster for which there is no plan; nil if nothing changes. A turn

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // recordOverride writes into the status who lets changes begin out of turn. It does so in the same write that sets
@@ -27,7 +27,7 @@ func recordOverride(o, old *v1alpha1.OmniCluster, user string, now time.Time) {
 	}
 
 	status.Override = &v1alpha1.RolloutOverride{
-		Hash: hash, Reason: strings.TrimSpace(reason), User: user, Time: metav1.Time{Time: now.UTC().Truncate(time.Second)},
+		Hash: hash, Reason: strings.TrimSpace(reason), User: user, Time: utc.Stored(now),
 	}
 	o.Status.Rollout = status
 }

@@ -1,0 +1,32 @@
+package utc_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+)
+
+func TestForms(t *testing.T) {
+	moment := time.Date(2026, 11, 27, 13, 0, 0, 999_999_999, time.FixedZone("east", 3600))
+
+	if got := utc.Text(moment); got != "2026-11-27T12:00:00Z" {
+		t.Errorf("text %s", got)
+	}
+
+	stored := utc.Stored(moment)
+
+	text, err := json.Marshal(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	// What the API gives back is what was stored, so that a second run writes nothing.
+	var read metav1.Time
+	if err := json.Unmarshal(text, &read); err != nil || !read.Equal(&stored) || string(text) != `"2026-11-27T12:00:00Z"` {
+		t.Errorf("stored as %s, read as %s: %v", text, read, err)
+	}
+}
