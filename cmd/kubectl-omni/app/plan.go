@@ -47,37 +47,42 @@ there: not what Omni would do. Rules of the API are checked, and nothing is chan
 				return t.planFiles(command.Context(), files, *format)
 			}
 
-			client, namespace, err := t.api()
-			if err != nil {
-				return err
-			}
-
-			cluster, err := client.OmniV1alpha1().OmniClusters(namespace).Get(command.Context(), args[0], metav1.GetOptions{})
-			if err != nil {
-				return err
-			}
-
-			plan, err := currentPlan(cluster)
-			if err != nil {
-				return err
-			}
-
-			done, err := t.encode(*format, plan)
-			if !done {
-				err = t.showPlan(command.Context(), cluster)
-			}
-
-			if err == nil && len(plan.Changes) > 0 {
-				return errChanges
-			}
-
-			return err
+			return t.planCluster(command.Context(), args[0], *format)
 		},
 	}
 	format = addFormat(command.Flags())
 	command.Flags().StringSliceVarP(&files, "filename", "f", nil, "Files or folders with objects, instead of a cluster.")
 
 	return command
+}
+
+// planCluster shows what is left to do for a cluster; errChanges says that there is something.
+func (t *tool) planCluster(ctx context.Context, name, format string) error {
+	client, namespace, err := t.api()
+	if err != nil {
+		return err
+	}
+
+	cluster, err := client.OmniV1alpha1().OmniClusters(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+
+	plan, err := currentPlan(cluster)
+	if err != nil {
+		return err
+	}
+
+	done, err := t.encode(format, plan)
+	if !done {
+		err = t.showPlan(ctx, cluster)
+	}
+
+	if err == nil && len(plan.Changes) > 0 {
+		return errChanges
+	}
+
+	return err
 }
 
 // currentPlan is the plan of an object as it is now, never nil. An error says why there is none: what the status has then is
