@@ -44,7 +44,7 @@ func (r *reconciler) confirmDestroys(ctx context.Context, s *scope) (loop.Outcom
 	case err != nil:
 		return loop.Outcome{}, err
 	case !current:
-		r.processStates.of(s.cluster).settling = settling{}
+		r.processStates.of(s.cluster).settling = keptSettling{}
 
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "the object or its documents changed meanwhile; the plan is made anew"), nil
 	default:

@@ -16,7 +16,7 @@ import (
 type processState struct {
 	uid types.UID // of the cluster
 
-	settling settling      // the destructive changes that wait for the settle time
+	settling keptSettling  // the destructive changes that wait for the settle time
 	refusals keptRefusals  // what Omni refused
 	used     *string       // the hash that was approved and used last, until the status has it; nil if it has
 	checked  *plan.Checked // what is known of the template

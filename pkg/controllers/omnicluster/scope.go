@@ -59,9 +59,7 @@ type synced struct {
 }
 
 // owns reports whether a cluster in Omni carries this object's mark.
-func (s *scope) owns(live omni.Live) bool {
-	return consent.Claim{UID: string(s.cluster.UID), Hubs: s.hubs, Live: live}.Owned()
-}
+func (s *scope) owns(live omni.Live) bool { return live.Exists && s.isMark(live.Marks) }
 
 // isMark reports whether a mark is this object's.
 func (s *scope) isMark(marks omni.Marks) bool {

@@ -2,8 +2,8 @@ package omnicluster
 
 import "omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 
-// settling is what is kept of the settle times of a cluster from one run to the next.
-type settling struct {
+// keptSettling is what is kept of the settle times of a cluster from one run to the next.
+type keptSettling struct {
 	consent.Settling
 
 	documents  string // their generations, when the last plan was made
@@ -23,7 +23,7 @@ func (r *reconciler) settlingOf(s *scope) consent.Settling {
 
 // keepSettling stores the settle times of a plan.
 func (r *reconciler) keepSettling(s *scope, next consent.Settling) {
-	kept := settling{Settling: next}
+	kept := keptSettling{Settling: next}
 	if next.Has() {
 		kept.documents = generationsOf(s)
 	}
@@ -42,6 +42,6 @@ func (r *reconciler) settleWithoutPlan(s *scope) {
 	case s.turnedAway && kept.Has():
 		kept.turnedAway = true
 	default:
-		*kept = settling{}
+		*kept = keptSettling{}
 	}
 }
