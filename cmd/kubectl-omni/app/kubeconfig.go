@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/spf13/cobra"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -25,7 +26,8 @@ func (t *tool) kubeconfigCommand() *cobra.Command {
 		Short: "Print a kubeconfig with which people log in to a cluster",
 		Long: `kubeconfig prints the kubeconfig that omnictl makes for people. It holds no credential: at the first request kubectl runs kubelogin
 (the plugin oidc-login), which opens a browser, and the access policies of Omni decide who may do what. It needs no right but to get the
-OmniCluster and its OmniConnection.`,
+OmniCluster and its OmniConnection. It is an error while the OmniCluster says that the cluster of its name in Omni is not
+its own, or may not be: you would work in another cluster.`,
 		Example: `  kubectl omni kubeconfig edge-01 -n fleet
 
   # Add a context to your own kubeconfig
@@ -64,6 +66,10 @@ func (t *tool) kubeconfigFor(ctx context.Context, name string) (*clientcmdapi.Co
 		return nil, err
 	}
 
+	if err := checkOwned(cluster); err != nil {
+		return nil, err
+	}
+
 	client, namespace, err := t.api()
 	if err != nil {
 		return nil, err
@@ -88,6 +94,26 @@ func (t *tool) kubeconfigFor(ctx context.Context, name string) (*clientcmdapi.Co
 	}
 
 	return kubeconfigOf(*access, cluster.EffectiveClusterName()), nil
+}
+
+// checkOwned returns an error if the cluster of this name in Omni is not this object's, or may not be: a kubeconfig would lead people
+// into another one. A suspended object says so only in Planned, one that is being deleted only in DeletionBlocked.
+func checkOwned(cluster *v1alpha1.OmniCluster) error {
+	for _, name := range []string{v1alpha1.ConditionStalled, v1alpha1.ConditionDeletionBlocked, v1alpha1.ConditionPlanned} {
+		condition := apimeta.FindStatusCondition(cluster.Status.Conditions, name)
+		if condition == nil {
+			continue
+		}
+
+		switch condition.Reason {
+		case v1alpha1.ReasonEndpointChanged, v1alpha1.ReasonNotOwned, v1alpha1.ReasonOwnershipLost, v1alpha1.ReasonOwnedByOtherHub,
+			v1alpha1.ReasonRemoteClusterReplaced:
+			return fmt.Errorf("a kubeconfig would lead into a cluster that is not known to be that of OmniCluster %q, which says %s: %s",
+				cluster.Name, condition.Reason, condition.Message)
+		}
+	}
+
+	return nil
 }
 
 // kubeconfigOf is what omnictl writes, but for the user's name: it does not have the person's address in it, as only Omni

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -139,6 +140,39 @@ func TestKubeconfigNeedsAccess(t *testing.T) {
 
 		if output, _, err := s.run("kubeconfig", "edge-01"); err == nil || !strings.Contains(err.Error(), want) || output != "" {
 			t.Errorf("%s: %v %s", want, err, output)
+		}
+	}
+}
+
+// TestKubeconfigOfAnotherCluster has an OmniCluster say that the cluster of its name in Omni is not its own, in each condition
+// that may say so: a kubeconfig would lead people into that one.
+func TestKubeconfigOfAnotherCluster(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for _, one := range []metav1.Condition{
+		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEndpointChanged},
+		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonNotOwned},
+		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnershipLost},
+		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonOwnedByOtherHub},
+		{Type: v1alpha1.ConditionStalled, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonRemoteClusterReplaced},
+		{Type: v1alpha1.ConditionDeletionBlocked, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonEndpointChanged},
+		{Type: v1alpha1.ConditionPlanned, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonEndpointChanged}, // it is suspended
+	} {
+		s := newSession(t)
+		one.Message = "who the cluster belongs to"
+
+		cluster := s.cluster("edge-01")
+		cluster.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: one.Reason}, one}
+
+		if err := s.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("omniclusters"), cluster, "fleet"); err != nil {
+			t.Fatal(err)
+		}
+
+		for _, args := range [][]string{{"kubeconfig", "edge-01"}, {"kubeconfig", "edge-01", "--merge"}} {
+			output, _, err := s.run(args...)
+			if err == nil || !strings.Contains(err.Error(), one.Reason+": "+one.Message) || output != "" {
+				t.Errorf("%s %s: %v: %v %s", one.Type, one.Reason, args, err, output)
+			}
 		}
 	}
 }
