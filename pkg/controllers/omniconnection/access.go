@@ -11,11 +11,14 @@ import (
 )
 
 // findAccess returns how people reach the clusters of an Omni; nil if Omni does not tell. Only `kubectl omni
-// kubeconfig` needs it, so a connection is Ready without it.
+// kubeconfig` needs it, so a connection is Ready without it, and a run waits no longer for it than for the connection.
 func findAccess(ctx context.Context, connection *session.Session) *v1alpha1.OmniAccess {
 	if connection.Client() == nil {
 		return nil
 	}
+
+	ctx, stop := context.WithTimeout(ctx, reachTimeout)
+	defer stop()
 
 	access, err := connection.Access(ctx)
 	if err != nil {

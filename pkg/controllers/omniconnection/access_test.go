@@ -2,6 +2,7 @@ package omniconnection
 
 import (
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -38,6 +39,20 @@ func TestAccessRefused(t *testing.T) {
 
 	if access := f.get().Status.Access; access != nil || asked != 1 {
 		t.Errorf("%+v after %d calls", access, asked)
+	}
+}
+
+// TestAccessAfterSlowContents: the question has time of its own, however long the session took before it.
+func TestAccessAfterSlowContents(t *testing.T) {
+	t.Parallel()
+
+	f := newFixture(t)
+	f.omni.Inject(omnisim.Fault{Method: "Watch", Delay: reachTimeout + 200*time.Millisecond})
+	f.secret("key", f.key)
+	f.expect("Ready", "True", "Connected")
+
+	if f.get().Status.Access == nil {
+		t.Error("the status does not say how people reach the clusters")
 	}
 }
 

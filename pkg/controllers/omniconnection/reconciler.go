@@ -158,7 +158,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return explain(omni.ClassKeyExpired, spec.Endpoint, omni.Message(omni.ErrKeyExpired)), nil
 	}
 
-	s.access = findAccess(waiting, lease.Session)
+	s.access = findAccess(ctx, lease.Session)
 
 	return loop.Continue(v1alpha1.ReasonConnected, "connected to %s as service account %q", spec.Endpoint, s.key.Name()), nil
 }

@@ -33,6 +33,11 @@ var errAccess = errors.New("the kubeconfig for people is not as expected")
 // exists or not; authorization happens on use.
 const accessCluster = "access"
 
+// accessTerm is how long Access returns a success from memory: an Omni that restarts with another proxy or login keeps its
+// sessions. One call in an hour is nothing beside the checks of a connection, which has one every five minutes, and such a
+// move takes longer to be known to people.
+const accessTerm = time.Hour
+
 // accessPause is how long Access returns a failure from memory: nothing is urgent about it, and Omni need not be called
 // in every reconcile.
 const accessPause = 10 * time.Minute
@@ -41,7 +46,7 @@ const accessPause = 10 * time.Minute
 type accessAnswer struct {
 	access Access
 	err    error
-	until  time.Time // zero: for the life of the session
+	until  time.Time
 }
 
 // maxURL is the longest accepted URL, in bytes.
@@ -55,8 +60,8 @@ var accessLimits = foreign.Limits{Bytes: 64 << 10, Depth: 16, Nodes: 1000, Expan
 // accountName matches valid account names: the name becomes part of names in kubeconfigs.
 var accountName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// Access returns how users reach Omni's clusters. It calls Omni once: the session keeps a success for its life, and a
-// failure for accessPause. The call is bounded by CallTimeout and needs the role Reader.
+// Access returns how users reach Omni's clusters. The session keeps a success for accessTerm and a failure for accessPause,
+// but for that of a caller that gave up, which says nothing of Omni. The call is bounded by CallTimeout and needs the role Reader.
 //
 // Errors: those of the call, see Classify; or errAccess, which names the unexpected part of the answer.
 func (s *Session) Access(ctx context.Context) (Access, error) {
@@ -64,18 +69,18 @@ func (s *Session) Access(ctx context.Context) (Access, error) {
 		return Access{}, omni.ErrClosed
 	}
 
-	if known := s.access.Load(); known != nil && (known.until.IsZero() || time.Now().Before(known.until)) {
+	if known := s.access.Load(); known != nil && time.Now().Before(known.until) {
 		return known.access, known.err
 	}
 
 	access, err := s.askForAccess(ctx)
-	answer := accessAnswer{access: access, err: err}
 
-	if err != nil {
-		answer.until = time.Now().Add(accessPause)
+	switch {
+	case err == nil:
+		s.access.Store(&accessAnswer{access: access, until: time.Now().Add(accessTerm)})
+	case ctx.Err() == nil:
+		s.access.Store(&accessAnswer{err: err, until: time.Now().Add(accessPause)})
 	}
-
-	s.access.Store(&answer)
 
 	return access, err
 }

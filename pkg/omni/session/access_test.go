@@ -1,8 +1,10 @@
 package session
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -25,6 +27,47 @@ func TestAccess(t *testing.T) {
 
 	if again, err := session.Access(t.Context()); err != nil || again != access {
 		t.Errorf("the second time: %+v %v", again, err)
+	}
+}
+
+// TestAccessGivenUp: that a caller had no time left says nothing of Omni, so the next one asks.
+func TestAccessGivenUp(t *testing.T) {
+	_, session := issuingSession(t, omnisim.RoleReader)
+
+	expired, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+
+	if _, err := session.Access(expired); err == nil {
+		t.Fatal("it is answered without time")
+	}
+
+	if access, err := session.Access(t.Context()); err != nil || access.Account == "" {
+		t.Errorf("the next one: %+v %v", access, err)
+	}
+}
+
+// TestAccessExpires: an Omni that was given other URLs is asked again in time, and also says them to a session that outlived that.
+func TestAccessExpires(t *testing.T) {
+	sim, session := issuingSession(t, omnisim.RoleReader)
+
+	first, err := session.Access(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	known := session.access.Load()
+	if left := time.Until(known.until); left <= accessTerm-time.Minute || left > accessTerm {
+		t.Errorf("it is kept for %s", left)
+	}
+
+	session.access.Store(&accessAnswer{access: Access{KubernetesProxyURL: "https://former.example.com"}, until: time.Now()})
+
+	if again, err := session.Access(t.Context()); err != nil || again != first {
+		t.Errorf("%+v %v, want %+v", again, err, first)
+	}
+
+	if calls := sim.Requests()[omnisim.Request{Method: omnisim.MethodKubeconfigForPeople}]; calls != 2 {
+		t.Errorf("%d calls", calls)
 	}
 }
 
