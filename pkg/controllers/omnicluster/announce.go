@@ -58,6 +58,28 @@ func (r *reconciler) announceAdoption(cluster *v1alpha1.OmniCluster, decision co
 	r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, action, "%s", strings.TrimPrefix(text, "; "))
 }
 
+// announceMove sends the event that the cluster is looked for at another endpoint from now on. Nothing tells an Omni that has moved from
+// a copy of it, in which the cluster has the same mark and ID, so a person has to know.
+func (r *reconciler) announceMove(before, after *v1alpha1.OmniCluster) {
+	from, to := before.Status.Endpoint, after.Status.Endpoint
+	if !consent.Moved(from, to) {
+		return
+	}
+
+	recognised := "its mark and its ID"
+	if before.Status.OmniClusterID == "" {
+		recognised = "its mark"
+	}
+
+	connection := &corev1.ObjectReference{
+		APIVersion: v1alpha1.SchemeGroupVersion.String(), Kind: "OmniConnection", Namespace: after.Namespace, Name: after.Spec.ConnectionRef.Name,
+		FieldPath: from + " -> " + to, // the recorder would take the way back for the same event
+	}
+	r.events.Eventf(after, connection, corev1.EventTypeWarning, "EndpointMoved", "Connect",
+		"cluster %q is looked for at %s from now on, before at %s: it was recognised by %s, which a copy of that Omni has, too",
+		after.Status.ClusterName, to, from, recognised)
+}
+
 // corrects returns the announcement of a change that reverts somebody else's.
 func (a announcement) corrects(change plan.Change) announcement {
 	a.action = "Correct"

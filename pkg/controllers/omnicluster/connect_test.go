@@ -1,6 +1,8 @@
 package omnicluster
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,7 +85,8 @@ func TestEndpointChanged(t *testing.T) {
 }
 
 // The same Omni under a name that is written in another way, or under another name: the cluster is
-// found there, and the endpoint is recorded.
+// found there, and the endpoint is recorded. Only another name is worth a word, as a copy of that Omni
+// looks the same, and one is enough.
 func TestEndpointOfTheSameOmni(t *testing.T) {
 	f := newFixture(t, newCluster())
 	f.create(newControlPlane("cp", f.machines[0]))
@@ -103,6 +106,35 @@ func TestEndpointOfTheSameOmni(t *testing.T) {
 		if got := f.get().Status.Endpoint; got != f.omni.Endpoint() || f.remoteWrites() != writes {
 			t.Errorf("from %s: %s, %d writes", before, got, f.remoteWrites()-writes)
 		}
+	}
+
+	f.quiet()
+
+	moves := slices.DeleteFunc(slices.Clone(f.events.All()), func(event string) bool { return !strings.Contains(event, "EndpointMoved") })
+	want := `Warning EndpointMoved cluster "demo" is looked for at ` + f.omni.Endpoint() + " from now on, before at https://former.example.com"
+
+	if len(moves) != 1 || !strings.HasPrefix(moves[0], want) || !strings.Contains(moves[0], "a copy of that Omni") {
+		t.Errorf("%q", moves)
+	}
+}
+
+// The first endpoint, and one that leads to an Omni without the cluster, are no moves.
+func TestEndpointThatIsNoMove(t *testing.T) {
+	f := newFixture(t, newCluster())
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Ready", metav1.ConditionTrue, "Running")
+
+	cluster := f.get()
+	cluster.Status.Endpoint, cluster.Status.OmniClusterID = "https://elsewhere.example.com", "another"
+
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	f.until("Stalled", metav1.ConditionTrue, "EndpointChanged")
+
+	if f.hasEvent("EndpointMoved") {
+		t.Errorf("%q", f.events.All())
 	}
 }
 

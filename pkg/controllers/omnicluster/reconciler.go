@@ -72,11 +72,12 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 			{Condition: v1alpha1.ConditionSynced, Run: r.sync},
 			{Condition: v1alpha1.ConditionAvailable, Run: r.checkAvailable},
 		},
-		Delete:    []loop.Phase[*scope]{{Run: r.delete}},
-		Report:    r.report,
-		Transient: (*scope).transient,
-		Due:       r.turnDue,
-		Reported:  r.measure,
+		Delete:        []loop.Phase[*scope]{{Run: r.delete}},
+		Report:        r.report,
+		Transient:     (*scope).transient,
+		Due:           r.turnDue,
+		StatusWritten: r.announceMove,
+		Reported:      r.measure,
 		Gone: func(name types.NamespacedName) {
 			r.processStates.forget(name)
 			r.options.Seen.Forget(name)

@@ -9,7 +9,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // raced is what a phase returns when somebody else was quicker at another object.
@@ -88,5 +91,38 @@ func TestConflictWithoutEndIsShown(t *testing.T) {
 		}
 
 		blessed = false
+	}
+}
+
+// TestStatusWritten tells of a change in the status once: not of one whose write had a conflict, and not again in a later run.
+func TestStatusWritten(t *testing.T) {
+	f := newFixture(t, connection(), phase("First", Continue("Fine", ""), nil))
+	f.kind.Report = func(_ context.Context, s *scope) { s.object.Status.Endpoint = "https://new.example.com" }
+
+	var told []string
+
+	f.kind.StatusWritten = func(before, after *v1alpha1.OmniConnection) {
+		told = append(told, before.Status.Endpoint+" -> "+after.Status.Endpoint)
+	}
+
+	f.before = func(c client.Client) {
+		f.before = nil
+
+		other := f.get()
+		other.Labels = map[string]string{"somebody": "else"}
+
+		if err := c.Update(t.Context(), other); err != nil {
+			t.Error(err)
+		}
+	}
+
+	for i, want := range []int{0, 1, 1} {
+		if _, err := f.run(); err != nil || len(told) != want {
+			t.Errorf("run %d: %v %q", i+1, err, told)
+		}
+	}
+
+	if len(told) != 1 || told[0] != " -> https://new.example.com" {
+		t.Errorf("told %q", told)
 	}
 }

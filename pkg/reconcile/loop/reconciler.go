@@ -234,7 +234,7 @@ func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, object O) error 
 	return nil
 }
 
-// writeStatus patches the status if it differs, and sends the event.
+// writeStatus patches the status if it differs, and sends the events.
 func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) error {
 	if !apiequality.Semantic.DeepEqual(before, object) {
 		changed := readyChanged(before.GetReconcileStatus(), object.GetReconcileStatus())
@@ -252,6 +252,10 @@ func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) er
 
 		if changed != nil {
 			r.announce(object, *changed)
+		}
+
+		if r.kind.StatusWritten != nil {
+			r.kind.StatusWritten(before, object)
 		}
 	}
 
