@@ -26,6 +26,7 @@ type Account struct {
 	// guarded by budget.mu
 	bytes     int64
 	resources int
+	retired   bool
 	closed    bool
 }
 
@@ -44,6 +45,18 @@ func (b *Budget) Open(owner string, over func(error)) *Account {
 	b.accounts[opened] = struct{}{}
 
 	return opened
+}
+
+// Retire marks the account of a session that was replaced or forgotten: it goes first if the shared budget is used up.
+func (a *Account) Retire() {
+	if a == nil {
+		return
+	}
+
+	a.budget.mu.Lock()
+	defer a.budget.mu.Unlock()
+
+	a.retired = true
 }
 
 // Charge adds what the session is about to keep, or subtracts what it no longer keeps. After an error the session ends,
@@ -78,8 +91,9 @@ func (a *Account) Charge(resources int, bytes int64) error {
 	return nil
 }
 
-// shed ends the largest session of the owner that uses the most memory, so that no owner can crowd out others with many
-// small sessions. It returns an error if that session is asking. The caller holds the lock.
+// shed ends the largest retired session: only a run that is not over needs it, and is repeated with its successor. If there is none, shed
+// ends the largest session of the owner that uses the most memory, so that no owner can crowd out others with many small
+// sessions. It returns an error if that session is asking. The caller holds the lock.
 func (b *Budget) shed(asking *Account) error {
 	sums := map[string]int64{}
 	for each := range b.accounts {
@@ -88,19 +102,36 @@ func (b *Budget) shed(asking *Account) error {
 
 	victim := asking
 	for each := range b.accounts {
-		if sums[each.owner] > sums[victim.owner] || each.owner == victim.owner && each.bytes > victim.bytes {
+		if each.goesBefore(victim, sums) {
 			victim = each
 		}
 	}
 
-	err := victim.fail(fmt.Sprintf("the copies of all Omnis together take more than %s of memory, and those of this namespace take the most: %s "+
-		"(--omni-max-total-memory)", Mebibytes(b.limits.TotalMemory), Mebibytes(sums[victim.owner])))
+	why := fmt.Sprintf("those of this namespace take the most: %s", Mebibytes(sums[victim.owner]))
+	if victim.retired {
+		why = "this one is needed no longer than for a run"
+	}
+
+	err := victim.fail(fmt.Sprintf("the copies of all Omnis together take more than %s of memory, and %s (--omni-max-total-memory)",
+		Mebibytes(b.limits.TotalMemory), why))
 
 	if victim == asking {
 		return err
 	}
 
 	return nil
+}
+
+// goesBefore reports whether shed ends this session rather than another one. sums has the memory of each owner.
+func (a *Account) goesBefore(other *Account, sums map[string]int64) bool {
+	switch {
+	case a.retired != other.retired:
+		return a.retired
+	case a.retired || a.owner == other.owner:
+		return a.bytes > other.bytes
+	default:
+		return sums[a.owner] > sums[other.owner]
+	}
 }
 
 // TooMuch ends the session for a reason other than its sum.

@@ -21,6 +21,7 @@ type entry struct {
 	opened      chan struct{} // closed when session or err is set
 	cancel      context.CancelFunc
 	session     *Session
+	account     *bounds.Account // nil until the mirror begins
 	err         error
 	leases      int
 	retired     bool      // replaced or forgotten: close after the last lease
@@ -62,7 +63,7 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 	mirror.ClusterChanged = func(cluster string) { p.options.ClusterChanged(uid, cluster) }
 	mirror.HealthChanged = func() { p.options.HealthChanged(uid) }
 	mirror.Overflowed = func(err error) { p.refuse(uid, started, err) }
-	mirror.Open = func(over func(error)) *bounds.Account { return p.budget.Open(identity.Owner, over) }
+	mirror.Open = func(over func(error)) *bounds.Account { return p.openAccount(started, identity.Owner, over) }
 
 	if observe := p.options.Observer; observe != nil {
 		config.Observer = func(method, code string, duration time.Duration) { observe(uid, method, code, duration) }
@@ -89,6 +90,21 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 	}()
 
 	return started
+}
+
+// openAccount opens the account of a session that has been opened. It may have been retired meanwhile.
+func (p *Pool) openAccount(started *entry, owner string, over func(error)) *bounds.Account {
+	account := p.budget.Open(owner, over)
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	started.account = account
+	if started.retired {
+		account.Retire()
+	}
+
+	return account
 }
 
 // lease returns a lease on the open session of a connection.
@@ -191,6 +207,7 @@ func (p *Pool) retire(uid string) {
 	delete(p.entries, uid)
 
 	current.retired = true
+	current.account.Retire()
 	p.closeIfUnused(current)
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
@@ -161,6 +162,70 @@ func TestPoolClosesAReplacedSessionAfterItsLastUse(t *testing.T) {
 
 	if got, ok := p.Get("uid-1"); !ok || got.Session != replacement.Session {
 		t.Error("the replacement is gone")
+	}
+}
+
+// TestPoolMakesRoomForAReplacement has too little memory for a session that was replaced, its successor and a neighbour: the
+// replaced one goes, although its lease is not released, also if it had only begun when it was replaced.
+func TestPoolMakesRoomForAReplacement(t *testing.T) {
+	for name, late := range map[string]bool{"open": false, "being opened": true} {
+		t.Run(name, func(t *testing.T) {
+			o, held := newOpener(t), make(chan struct{})
+			o.hold["old"] = held
+			accounts := map[string]chan *bounds.Account{}
+
+			for _, endpoint := range []string{"neighbour", "old", "new"} {
+				accounts[endpoint] = make(chan *bounds.Account, 1)
+			}
+
+			p := NewPool(t.Context(), PoolOptions{
+				Limits: bounds.Limits{Memory: 90, TotalMemory: 100},
+				Open: func(ctx context.Context, config Config, copied mirror.Options) (*Session, error) {
+					opened, err := o.open(ctx, config, mirror.Options{})
+					accounts[config.Endpoint] <- copied.Open(func(error) {})
+
+					return opened, err
+				},
+			})
+
+			defer mustAcquire(t, p, "neighbour", "1", Config{Endpoint: "neighbour"}).Release()
+
+			leases := make(chan *Lease, 1)
+
+			go func() {
+				lease, _ := p.Acquire(t.Context(), Identity{UID: "moved", SecretUID: "1"}, Config{Endpoint: "old"})
+				leases <- lease
+			}()
+
+			omnitest.Eventually(t, "the session is being opened", func() bool { return o.count() == 2 })
+
+			if !late {
+				close(held)
+				omnitest.Eventually(t, "the session is open", func() bool { return len(leases) == 1 })
+			}
+
+			defer mustAcquire(t, p, "moved", "1", Config{Endpoint: "new"}).Release()
+
+			if late {
+				close(held)
+			}
+
+			neighbour, old, successor := <-accounts["neighbour"], <-accounts["old"], <-accounts["new"]
+			defer (<-leases).Release()
+
+			for _, kept := range []struct {
+				by    *bounds.Account
+				bytes int64
+			}{{neighbour, 60}, {old, 20}, {successor, 30}, {neighbour, 1}, {successor, 1}} {
+				if err := kept.by.Charge(1, kept.bytes); err != nil {
+					t.Errorf("%d bytes: %v", kept.bytes, err)
+				}
+			}
+
+			if err := old.Charge(1, 1); !errors.Is(err, omni.ErrClosed) {
+				t.Errorf("the replaced session: %v", err)
+			}
+		})
 	}
 }
 
