@@ -2,6 +2,8 @@ package embeddedetcd
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,8 +24,8 @@ var errOrder = errors.New("keys are not in order")
 // or wait for other members that do not exist. The error says what to do, and which of these is the reason: the
 // database cannot be opened, a newer etcd was the last to use it, its log is missing, or pages are damaged.
 //
-// It reads every key once, as etcd does afterwards, but no large values: a database of 2 GiB takes seconds.
-func refuseUnusable(dataDir string) (err error) {
+// It reads the file once, as fast as the disk is, and then every key, as etcd does afterwards.
+func refuseUnusable(ctx context.Context, dataDir string, open opener) (err error) {
 	path := databasePath(dataDir)
 
 	// A very first start that was killed leaves an empty file.
@@ -31,18 +33,22 @@ func refuseUnusable(dataDir string) (err error) {
 		return nil
 	}
 
-	// On a damaged page bbolt panics, or follows a pointer beyond the end of the file.
+	if err := readDatabase(ctx, path, open); err != nil {
+		return err
+	}
+
+	// On a damaged page bbolt panics, or follows a pointer beyond the end of the file. A page that left the memory, and
+	// that the disk does not give again, is the same fault.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = damaged(path, fmt.Errorf("%v", reason))
+			err = cmp.Or(readDatabase(ctx, path, open), damaged(path, fmt.Errorf("%v", reason)))
 		}
 	}()
 
 	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
 	if err != nil {
-		return fmt.Errorf("the database %s cannot be opened: %w: if it is damaged, restore a snapshot "+
-			"(omni-apiserver snapshot restore --help)", path, err)
+		return cannotOpen(path, err)
 	}
 	defer db.Close()
 
@@ -61,6 +67,11 @@ func refuseUnusable(dataDir string) (err error) {
 
 		return nil
 	})
+}
+
+func cannotOpen(path string, reason error) error {
+	return fmt.Errorf("the database %s cannot be opened: %w: if it is damaged, restore a snapshot "+
+		"(omni-apiserver snapshot restore --help)", path, reason)
 }
 
 func damaged(path string, reason error) error {

@@ -60,6 +60,9 @@ func (l lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) 
 // tryAgain is the remedy for unknown reasons.
 const tryAgain = "start it again; if that happens each time, the data is damaged: restore a snapshot (omni-apiserver snapshot restore --help)"
 
+// diskFails is the remedy for a disk that does not read or write.
+const diskFails = "the disk fails: look at the volume and at its node, then start again; if the data is damaged, restore a snapshot"
+
 // remedy says what to do about a fatal error, for people who know nothing of etcd; empty for an unknown reason.
 func remedy(reason string) string {
 	about := func(words ...string) bool {
@@ -73,7 +76,7 @@ func remedy(reason string) string {
 		return "the disk is full, and nothing that was acknowledged is lost: enlarge the volume, or remove from it what " +
 			"nobody needs, such as old snapshots and " + replacedPrefix + "<time>; then start again"
 	case about("input/output error", "read-only file system"):
-		return "the disk fails: look at the volume and at its node, then start again; if the data is damaged, restore a snapshot"
+		return diskFails
 	case about("WAL", "wal:", "crc mismatch", "raft log corrupted"):
 		return "its log is damaged: restore a snapshot (omni-apiserver snapshot restore --help)"
 	}

@@ -15,6 +15,7 @@ const (
 type settings struct {
 	quota     int64
 	snapshots string
+	open      opener // of the database
 }
 
 // Option is a choice about the embedded etcd.

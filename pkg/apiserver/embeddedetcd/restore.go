@@ -1,6 +1,7 @@
 package embeddedetcd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -178,7 +179,7 @@ func unpack(path, to string, bump uint64) error {
 		return err // the caller says what it was for
 	}
 
-	if err := refuseUnusable(to); err != nil {
+	if err := refuseUnusable(context.Background(), to, openFile); err != nil {
 		return err
 	}
 

@@ -56,7 +56,7 @@ type Server struct {
 // directory is not writable, the database cannot be opened, a newer program has used it, a restore did not finish,
 // the data is lost.
 func Start(ctx context.Context, dataDir string, options ...Option) (*Server, error) {
-	chosen := settings{quota: DefaultQuota}
+	chosen := settings{quota: DefaultQuota, open: openFile}
 	for _, option := range options {
 		option(&chosen)
 	}
@@ -87,7 +87,7 @@ func (s *Server) start(ctx context.Context, dataDir string, chosen settings) err
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
-	err := errors.Join(refuseUnfinished(dataDir), refuseLostData(dataDir, chosen.snapshots), refuseUnusable(dataDir), removeCopies(dataDir))
+	err := lookFirst(ctx, dataDir, chosen)
 	if err != nil {
 		return err
 	}
@@ -113,6 +113,24 @@ func (s *Server) start(ctx context.Context, dataDir string, chosen settings) err
 	}
 
 	return s.checkDataVersion(ctx)
+}
+
+// lookFirst refuses a directory that etcd must not open. The file of the database is read before anything is concluded
+// from what is in it.
+func lookFirst(ctx context.Context, dataDir string, chosen settings) error {
+	if err := refuseUnfinished(dataDir); err != nil {
+		return err
+	}
+
+	if err := refuseUnusable(ctx, dataDir, chosen.open); err != nil {
+		return err
+	}
+
+	if err := refuseLostData(dataDir, chosen.snapshots); err != nil {
+		return err
+	}
+
+	return removeCopies(dataDir)
 }
 
 // launch starts etcd and turns panics into errors: etcd panics over some kinds of damage that it considers
