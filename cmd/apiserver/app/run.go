@@ -49,15 +49,19 @@ func (o *Options) whereObjectsAre() string {
 }
 
 func run(ctx context.Context, options *Options) error {
-	// The timeout starts here, before the embedded etcd is ready: etcd may need two minutes of it.
+	// The timeout starts here, before the embedded etcd is ready: with a large database on a slow disk, etcd may need most of it.
 	startBy := time.Now().Add(startTimeout)
 
 	if options.EtcdDataDir == "" {
 		return serve(ctx, options, startBy, nil, nil)
 	}
 
-	etcd, err := embeddedetcd.Start(ctx, options.EtcdDataDir, embeddedetcd.Quota(options.Embedded.QuotaBytes),
+	starting, cancelStart := until(ctx, startBy)
+	etcd, err := embeddedetcd.Start(starting, options.EtcdDataDir, embeddedetcd.Quota(options.Embedded.QuotaBytes),
 		embeddedetcd.Snapshots(options.Embedded.snapshotDir(options.EtcdDataDir)))
+
+	cancelStart()
+
 	if err != nil {
 		return err
 	}
@@ -80,10 +84,15 @@ func run(ctx context.Context, options *Options) error {
 	return errors.Join(err, upkeep.stop(), etcd.Stop())
 }
 
+// until bounds a start.
+func until(ctx context.Context, startBy time.Time) (context.Context, context.CancelFunc) {
+	return context.WithDeadlineCause(ctx, startBy, fmt.Errorf("gave up after %s", startTimeout))
+}
+
 // serve runs the API server after the servers that it needs have answered in time. Without an external etcd, etcd is the
 // embedded one, and notice says what is wrong with it.
 func serve(ctx context.Context, options *Options, startBy time.Time, etcd *embeddedetcd.Server, notice func() string) error {
-	starting, cancel := context.WithDeadlineCause(ctx, startBy, fmt.Errorf("gave up after %s", startTimeout))
+	starting, cancel := until(ctx, startBy)
 	config, err := options.Config(starting)
 
 	cancel()

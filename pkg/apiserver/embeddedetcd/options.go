@@ -1,5 +1,7 @@
 package embeddedetcd
 
+import "time"
+
 // Limits of the database of the embedded etcd, in bytes of its file.
 const (
 	// DefaultQuota is etcd's own default, and room for some 100,000 clusters.
@@ -15,7 +17,8 @@ const (
 type settings struct {
 	quota     int64
 	snapshots string
-	open      opener // of the database
+	open      opener        // of the database
+	timeout   time.Duration // for etcd to be ready, when it has opened its files
 }
 
 // Option is a choice about the embedded etcd.

@@ -32,7 +32,7 @@ func readDatabase(ctx context.Context, path string, open opener) error {
 
 	switch {
 	case ctx.Err() != nil:
-		return fmt.Errorf("read the database: %w", ctx.Err())
+		return fmt.Errorf("read the database: %w", context.Cause(ctx))
 	case err != nil:
 		return notRead(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/iotest"
+	"time"
 )
 
 // emptyDatabase makes a data directory without objects.
@@ -67,7 +68,7 @@ func TestDiskThatFailsInBetween(t *testing.T) {
 	}
 }
 
-// TestStoppedWhileItReads: a stop is no failure of the disk.
+// TestStoppedWhileItReads: a stop is no failure of the disk, and neither is the end of the time for the start.
 func TestStoppedWhileItReads(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	open := func(string) (io.ReadCloser, error) {
@@ -78,5 +79,28 @@ func TestStoppedWhileItReads(t *testing.T) {
 
 	if err := readDatabase(ctx, "db", open); !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "disk") {
 		t.Errorf("got %v", err)
+	}
+
+	over, cancel := context.WithDeadlineCause(t.Context(), time.Now(), errors.New("gave up after 4m0s"))
+	defer cancel()
+
+	if err := readDatabase(over, "db", open); err == nil || err.Error() != "read the database: gave up after 4m0s" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLongCheck: etcd has the whole time of its start, however long the file of the database was read before.
+func TestLongCheck(t *testing.T) {
+	dir := emptyDatabase(t)
+	server := &Server{lock: &directoryLock{}, timeout: closeTimeout}
+
+	// All of etcd's time is over at once. That must not end the checks.
+	err := server.start(t.Context(), dir, settings{quota: DefaultQuota, open: openFile, timeout: time.Nanosecond})
+	if err == nil || server.etcd == nil {
+		t.Errorf("got %v; etcd was started: %t", err, server.etcd != nil)
+	}
+
+	if err := server.Stop(); err != nil {
+		t.Error(err)
 	}
 }

@@ -22,7 +22,8 @@ const (
 	memberName = "omni-apiserver"
 	// peerURL is recorded in the stored member list; nothing listens on it, because there are no peers.
 	peerURL = "http://127.0.0.1:2380"
-	// startTimeout bounds the replay of the log. A full database of the default quota takes seconds.
+	// startTimeout bounds what follows when etcd has opened its files: it applies the last writes of its log, and answers.
+	// How long it takes to read the database, before, depends on its size and on the disk.
 	startTimeout = 2 * time.Minute
 	dialTimeout  = 10 * time.Second
 	// closeTimeout is how long a stop waits for connections: etcd gives running requests seven seconds. Together with
@@ -56,7 +57,7 @@ type Server struct {
 // directory is not writable, the database cannot be opened, a newer program has used it, a restore did not finish,
 // the data is lost.
 func Start(ctx context.Context, dataDir string, options ...Option) (*Server, error) {
-	chosen := settings{quota: DefaultQuota, open: openFile}
+	chosen := settings{quota: DefaultQuota, open: openFile, timeout: startTimeout}
 	for _, option := range options {
 		option(&chosen)
 	}
@@ -84,9 +85,6 @@ func Start(ctx context.Context, dataDir string, options ...Option) (*Server, err
 }
 
 func (s *Server) start(ctx context.Context, dataDir string, chosen settings) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-
 	err := lookFirst(ctx, dataDir, chosen)
 	if err != nil {
 		return err
@@ -107,6 +105,9 @@ func (s *Server) start(ctx context.Context, dataDir string, chosen settings) err
 	if s.etcd, err = launch(c); err != nil {
 		return err
 	}
+
+	ctx, cancel := context.WithTimeout(ctx, chosen.timeout)
+	defer cancel()
 
 	if err := s.waitUntilReady(ctx); err != nil {
 		return err
@@ -163,7 +164,7 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 	case <-s.etcd.Server.StopNotify():
 		return errors.New("etcd stopped")
 	case <-ctx.Done():
-		return fmt.Errorf("etcd is not ready: %w", ctx.Err())
+		return fmt.Errorf("etcd is not ready: %w", context.Cause(ctx))
 	}
 }
 
