@@ -1,11 +1,13 @@
 package embeddedetcd_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 )
 
@@ -96,6 +99,48 @@ func TestDamagedLog(t *testing.T) {
 
 	if _, err := embeddedetcd.Start(t.Context(), dir); err == nil || !strings.Contains(err.Error(), "its log is damaged: restore a snapshot") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestTornLog: etcd mends the end of its log and keeps a copy of what it was, which nothing would ever remove.
+func TestTornLog(t *testing.T) {
+	dir := t.TempDir()
+	server := start(t, dir)
+	put(t, connect(t, server), "key", "value")
+	stop(t, server)
+
+	log := filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal")
+	whole := bytes.TrimRight(content(t, log), "\x00")
+	write(t, log, whole[:len(whole)-3])
+
+	again := start(t, dir)
+	defer stop(t, again)
+
+	if value, _ := get(t, connect(t, again), "key"); value != "value" {
+		t.Errorf("value %q", value)
+	}
+
+	if left, err := filepath.Glob(filepath.Join(dir, "member", "wal", "*.broken")); len(left) > 0 || err != nil {
+		t.Errorf("left: %q, %v", left, err)
+	}
+}
+
+// TestTornLogOfAFailedStart: before etcd runs again, the copy may be all that is left of the log.
+func TestTornLogOfAFailedStart(t *testing.T) {
+	dir := t.TempDir()
+	server := start(t, dir)
+	put(t, connect(t, server), dataversion.Key, strconv.Itoa(dataversion.Current+1))
+	stop(t, server)
+
+	torn := filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal.broken")
+	write(t, torn, []byte("the log of before"))
+
+	if _, err := embeddedetcd.Start(t.Context(), dir); !errors.Is(err, dataversion.ErrNewer) {
+		t.Errorf("got %v", err)
+	}
+
+	if got := string(content(t, torn)); got != "the log of before" {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -63,6 +63,9 @@ const tryAgain = "start it again; if that happens each time, the data is damaged
 // diskFails is the remedy for a disk that does not read or write.
 const diskFails = "the disk fails: look at the volume and at its node, then start again; if the data is damaged, restore a snapshot"
 
+// makeRoom is the remedy for a full disk.
+const makeRoom = "enlarge the volume, or remove from it what nobody needs, such as old snapshots and " + replacedPrefix + "<time>; then start again"
+
 // remedy says what to do about a fatal error, for people who know nothing of etcd; empty for an unknown reason.
 func remedy(reason string) string {
 	about := func(words ...string) bool {
@@ -73,10 +76,12 @@ func remedy(reason string) string {
 	case about("invalid downgrade"):
 		return "the data directory was used by a newer omni-apiserver: run that version again, or restore a snapshot from before its upgrade"
 	case about("no space left on device", "disk quota exceeded"):
-		return "the disk is full, and nothing that was acknowledged is lost: enlarge the volume, or remove from it what " +
-			"nobody needs, such as old snapshots and " + replacedPrefix + "<time>; then start again"
+		return "the disk is full, and nothing that was acknowledged is lost: " + makeRoom
 	case about("input/output error", "read-only file system"):
 		return diskFails
+	case about("failed to repair WAL"): // it copies the file first, and does not say what failed
+		return "the end of its log is torn, and to mend it takes 64 MB of free space: " + makeRoom +
+			"; only if that does not help, restore a snapshot (omni-apiserver snapshot restore --help)"
 	case about("WAL", "wal:", "crc mismatch", "raft log corrupted"):
 		return "its log is damaged: restore a snapshot (omni-apiserver snapshot restore --help)"
 	}

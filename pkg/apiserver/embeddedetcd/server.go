@@ -113,7 +113,11 @@ func (s *Server) start(ctx context.Context, dataDir string, chosen settings) err
 		return err
 	}
 
-	return s.checkDataVersion(ctx)
+	if err := s.checkDataVersion(ctx); err != nil {
+		return err
+	}
+
+	return removeTornLogs(dataDir)
 }
 
 // lookFirst refuses a directory that etcd must not open. The file of the database is read before anything is concluded
