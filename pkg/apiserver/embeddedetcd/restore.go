@@ -24,7 +24,7 @@ const (
 	SnapshotsDir = "snapshots"
 
 	clusterToken = "omni-apiserver"
-	// minRevisionBump is how much higher the revision is after a restore, at the least.
+	// minRevisionBump is how much higher the revision is after a restore, at the least: 17 minutes of the clock.
 	minRevisionBump = 1_000_000_000
 )
 
@@ -126,7 +126,9 @@ func unpackAndSwap(dataDir, unfinished string, now time.Time, fetch func(string)
 		return nil, err
 	}
 
-	revision := max(info.Revision+minRevisionBump, lastRevision(dataDir)+minRevisionBump, now.UnixMilli())
+	// No server writes more than once a microsecond, so the clock is above what an earlier restore handed out, also if that
+	// data is gone. It is below 2^53, as clients may expect that read a resourceVersion as a number.
+	revision := max(info.Revision+minRevisionBump, lastRevision(dataDir)+minRevisionBump, now.UnixMicro())
 	unpacked := filepath.Join(unfinished, "data")
 
 	if err := unpack(info.Path, unpacked, uint64(revision-info.Revision)); err != nil { //nolint:gosec // the larger one, see above
