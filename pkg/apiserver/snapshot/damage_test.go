@@ -220,7 +220,8 @@ func keyOfFirst(page []byte) []byte {
 
 // branchOf is the beginning of a branch with one element.
 func branchOf(number, pages int, key []byte, child int) []byte {
-	page := make([]byte, 32)
+	page := make([]byte, 32+len(key))
+	copy(page[32:], key)
 	binary.NativeEndian.PutUint64(page, uint64(number))
 	binary.NativeEndian.PutUint16(page[8:], 1)
 	binary.NativeEndian.PutUint16(page[10:], 1)
@@ -229,7 +230,7 @@ func branchOf(number, pages int, key []byte, child int) []byte {
 	binary.NativeEndian.PutUint32(page[20:], uint32(len(key)))
 	binary.NativeEndian.PutUint64(page[24:], uint64(child))
 
-	return append(page, key...)
+	return page
 }
 
 // TestInspectDeepTree: a file that somebody made can have any tree of pages. What is read of it at once is bounded.
