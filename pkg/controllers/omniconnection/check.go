@@ -67,7 +67,7 @@ func (r *reconciler) check(ctx context.Context, connection *v1alpha1.OmniConnect
 // ask runs a check, or returns the result of the same check. Only the callers that waited for a failed check get its
 // error; the next run checks again.
 func (r *reconciler) ask(ctx context.Context, uid types.UID, wanted check, do func(context.Context) error) error {
-	answer, ok := r.checks.Ask(ctx, uid, asynccache.Question[check]{Key: wanted, Group: string(uid)}, func(ctx context.Context) (struct{}, error) {
+	answer, ok := r.checks.Ask(ctx, uid, asynccache.Question[check]{Key: wanted, Group: string(uid)}, func(ctx context.Context, _ asynccache.Question[check]) (struct{}, error) {
 		return struct{}{}, do(ctx)
 	})
 	if !ok {

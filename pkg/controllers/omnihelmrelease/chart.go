@@ -33,10 +33,13 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 	}
 
 	s.key = sourceKey(source, s.release)
-	from, requested := basisOf(s), s.release.Status.LastHandledReconcileAt != loop.RequestedAt(s.release)
+	from := basisOf(s)
 	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Slot: askedBy(s.release.Namespace, source.Host()), Fresh: fresh(s.release)}
+	if s.release.Status.LastHandledReconcileAt != loop.RequestedAt(s.release) {
+		question.After = r.options.Now() // somebody knows of a chart that was published a moment ago
+	}
 
-	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (resolved *charts.Resolved, err error) {
+	found, ok := r.found.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context, asked asynccache.Question[string]) (resolved *charts.Resolved, err error) {
 		err = recoverPanic(func() (err error) {
 			source, key, err := r.sourceAgain(ctx, from)
 			if err == nil && key != question.Key {
@@ -47,7 +50,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 				return err
 			}
 
-			source.Newest = requested
+			source.AskedAfter = asked.After
 			resolved, err = r.charts.Resolve(ctx, source)
 
 			return err

@@ -32,7 +32,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 
 	question := asynccache.Question[string]{Key: key, Group: clusterOf(s.release), Fresh: fresh(s.release)}
 
-	found, ok := r.drift.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context) (differences []drift.Difference, err error) {
+	found, ok := r.drift.Ask(ctx, client.ObjectKeyFromObject(s.release), question, func(ctx context.Context, _ asynccache.Question[string]) (differences []drift.Difference, err error) {
 		err = recoverPanic(func() (err error) {
 			differences, err = engine.Drift(ctx, revision, ignores)
 

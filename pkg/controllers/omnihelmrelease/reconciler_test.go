@@ -147,6 +147,7 @@ func TestRequestFindsTheNewestChart(t *testing.T) {
 	f.settle()
 	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 	f.charts.Add(chartserver.ConfigMapChart("demo", "1.1.0"))
+	f.pass(time.Second)
 	f.edit(func(r *v1alpha1.OmniHelmRelease) {
 		r.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
 	})

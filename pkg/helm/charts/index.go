@@ -17,7 +17,7 @@ type index struct {
 
 	etag      string
 	modified  string
-	fetchedAt time.Time
+	fetchedAt time.Time // when the repository was asked
 }
 
 // readIndex has a worker read an index.
@@ -62,26 +62,37 @@ func (i *index) cost() int64 {
 	return itself + i.Bytes + render.TextCost(i.etag) + render.TextCost(i.modified)
 }
 
-// index returns a repository's index. One that was fetched a moment ago counts
-// if newest is not set; an older one is kept if the repository says that it did
-// not change.
-func (f *Fetcher) index(ctx context.Context, s *sourceClient, source *Source, newest bool) (*index, error) {
+// index returns a repository's index, and whether the repository was asked for it. One that was fetched a moment ago counts
+// if newest is not set; an older one is kept if the repository says that it did not change.
+func (f *Fetcher) index(ctx context.Context, s *sourceClient, source *Source, newest bool) (found *index, asked bool, err error) {
 	key := "index/" + source.scope()
+
 	kept, _ := f.cache.get(key).(*index)
-
-	if kept != nil && !newest && f.now().Sub(kept.fetchedAt) < freshness {
-		return kept, nil
+	if kept != nil && !newest && f.counts(kept.fetchedAt, source) {
+		return kept, false, nil
 	}
 
-	value, err := f.once(ctx, key, indexURL(source), func(ctx context.Context) (any, error) { return f.fetchIndex(ctx, s, source, kept) })
+	value, err := f.askOnce(ctx, key, indexURL(source), source, func(ctx context.Context) (any, error) {
+		// Somebody else's question may have ended since.
+		latest, _ := f.cache.get(key).(*index)
+		if latest != kept && f.counts(latest.fetchedAt, source) {
+			return latest, nil
+		}
+
+		fetched, err := f.fetchIndex(ctx, s, source, latest)
+		if err != nil {
+			return nil, err
+		}
+
+		f.cache.put(key, fetched, fetched.cost())
+
+		return fetched, nil
+	})
 	if err != nil {
-		return nil, err
+		return nil, true, err
 	}
 
-	fetched := value.(*index) //nolint:forcetypeassert // fetchIndex returns nothing else
-	f.cache.put(key, fetched, fetched.cost())
-
-	return fetched, nil
+	return value.(*index), true, nil //nolint:forcetypeassert // the function above returns nothing else
 }
 
 // indexURL is where the index of a repository is.
@@ -89,8 +100,8 @@ func indexURL(source *Source) string {
 	return strings.TrimSuffix(source.Repository, "/") + "/index.yaml"
 }
 
-func (f *Fetcher) fetchIndex(ctx context.Context, s *sourceClient, source *Source, kept *index) (any, error) {
-	header := http.Header{}
+func (f *Fetcher) fetchIndex(ctx context.Context, s *sourceClient, source *Source, kept *index) (*index, error) {
+	begun, header := f.now(), http.Header{}
 
 	if kept != nil && kept.etag != "" {
 		header.Set("If-None-Match", kept.etag)
@@ -114,7 +125,7 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *sourceClient, source *Sourc
 
 	if response.StatusCode == http.StatusNotModified && kept != nil {
 		again := *kept
-		again.fetchedAt = f.now()
+		again.fetchedAt = begun
 
 		return &again, nil
 	}
@@ -135,7 +146,7 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *sourceClient, source *Sourc
 	}
 
 	parsed.etag, parsed.modified = response.Header.Get("ETag"), response.Header.Get("Last-Modified")
-	parsed.fetchedAt = f.now()
+	parsed.fetchedAt = begun
 
 	return parsed, nil
 }

@@ -41,10 +41,10 @@ func repositoryURL(chart string) (base, name string, err error) {
 type published struct {
 	artifact
 
-	askedAt time.Time
+	askedAt time.Time // when the registry was asked
 }
 
-// resolveOCI looks a chart up in a registry. What the registry said a moment ago counts, unless the source wants the newest.
+// resolveOCI looks a chart up in a registry. What the registry said a moment ago counts, unless the source wants to know more.
 func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Source) (*Resolved, error) {
 	base, name, err := repositoryURL(source.Chart)
 	if err != nil {
@@ -54,15 +54,30 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Sourc
 	s.host = registryHost(s.host)
 	key := "published/" + source.scope() + sum(base, source.Version, source.Digest)
 
-	found, _ := f.cache.get(key).(*published)
-	if found == nil || source.Newest || f.now().Sub(found.askedAt) >= freshness {
-		value, err := f.once(ctx, key, base, func(ctx context.Context) (any, error) { return f.findPublished(ctx, s, source, base) })
+	kept := func() *published {
+		found, _ := f.cache.get(key).(*published)
+		if found == nil || !f.counts(found.askedAt, source) {
+			return nil
+		}
+
+		return found
+	}
+
+	found := kept()
+	if found == nil {
+		value, err := f.askOnce(ctx, key, base, source, func(ctx context.Context) (any, error) {
+			// Somebody else's question may have ended since.
+			if found := kept(); found != nil {
+				return found, nil
+			}
+
+			return f.findPublished(ctx, s, source, base, key)
+		})
 		if err != nil {
 			return nil, err
 		}
 
-		found = value.(*published) //nolint:forcetypeassert // findPublished returns nothing else
-		f.cache.put(key, found, int64(len(key))+tarBlock)
+		found = value.(*published) //nolint:forcetypeassert // the function above returns nothing else
 	}
 
 	return &Resolved{
@@ -71,8 +86,9 @@ func (f *Fetcher) resolveOCI(ctx context.Context, s *sourceClient, source *Sourc
 	}, nil
 }
 
-// findPublished asks a registry for the chart of a version, or with a digest.
-func (f *Fetcher) findPublished(ctx context.Context, s *sourceClient, source *Source, base string) (*published, error) {
+// findPublished asks a registry for the chart of a version, or with a digest, and keeps the answer.
+func (f *Fetcher) findPublished(ctx context.Context, s *sourceClient, source *Source, base, key string) (*published, error) {
+	found := &published{askedAt: f.now()}
 	reference, version := source.Digest, ""
 
 	switch {
@@ -97,10 +113,11 @@ func (f *Fetcher) findPublished(ctx context.Context, s *sourceClient, source *So
 		return nil, err
 	}
 
-	found := &published{artifact: *manifest, askedAt: f.now()}
-	if version != "" {
+	if found.artifact = *manifest; version != "" {
 		found.version = version
 	}
+
+	f.cache.put(key, found, int64(len(key))+found.cost())
 
 	return found, nil
 }

@@ -1,8 +1,11 @@
 package charts_test
 
 import (
+	"fmt"
+	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -130,15 +133,60 @@ func TestRegistryIsAskedOnce(t *testing.T) {
 	exact.Version = "1.1.0" // of another version nothing is known
 	resolve(exact, "1.1.0")
 
-	newest := source
-	newest.Newest = true
-	resolve(newest, "1.1.0")
+	later := source
+	later.AskedAfter = now.Add(time.Second)
+	now = later.AskedAfter
+	resolve(later, "1.1.0")
 	resolve(source, "1.1.0") // for the others, too
+
+	registry.Push("demo", chartserver.ConfigMapChart("demo", "1.1.1"), nil)
+	resolve(later, "1.1.0") // many who ask at one time ask once
 
 	registry.Push("demo", chartserver.ConfigMapChart("demo", "1.2.0"), nil)
 
 	now = now.Add(30 * time.Second)
 	resolve(source, "1.2.0")
+}
+
+// TestRequestDoesNotJoin: a question that is on its way may have passed what was published since.
+func TestRequestDoesNotJoin(t *testing.T) {
+	registry := chartserver.StartTLSRepository()
+	t.Cleanup(registry.Close)
+
+	begun, goOn := make(chan struct{}), make(chan struct{})
+
+	var asked atomic.Int32
+
+	registry.Handle("/v2/demo/tags/list", func(w http.ResponseWriter, _ *http.Request) {
+		if asked.Add(1) > 1 {
+			_, _ = w.Write([]byte(`{"tags":["1.0.0","1.1.0"]}`))
+
+			return
+		}
+
+		close(begun)
+		<-goOn
+
+		_, _ = w.Write([]byte(`{"tags":["1.0.0"]}`))
+	})
+
+	f := newFetcher(charts.Options{})
+	source := charts.Source{Chart: "oci://" + registry.Host() + "/demo", CA: registry.CA()}
+
+	var first sync.WaitGroup
+
+	first.Go(func() {
+		_, err := f.Resolve(t.Context(), source)
+		wantReason(t, err, charts.NotFound, "/manifests/1.0.0")
+	})
+
+	<-begun
+
+	source.AskedAfter = time.Now()
+	_, err := f.Resolve(t.Context(), source)
+	wantReason(t, err, charts.NotFound, "/manifests/1.1.0")
+	close(goOn)
+	first.Wait()
 }
 
 // TestRegistryErrorsAreNotKept: a chart that was missing a moment ago may have been pushed since.
@@ -228,4 +276,17 @@ func TestLoopbackRegistryIsRefused(t *testing.T) {
 
 	_, err := fetch(charts.New(charts.Options{Workers: workers}), charts.Source{Chart: registry.URL("demo"), CA: registry.CA()})
 	wantReason(t, err, charts.ForbiddenAddress, "loopback")
+}
+
+// TestVersionOfAManifest: what a registry names as the version of a chart is kept for each manifest, and a manifest may have 4 MiB.
+func TestVersionOfAManifest(t *testing.T) {
+	registry := chartserver.StartTLSRepository()
+	t.Cleanup(registry.Close)
+	registry.Handle("/v2/demo/manifests/1.0.0", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"layers":[{"mediaType":"application/vnd.cncf.helm.chart.content.v1.tar+gzip","digest":"sha256:%s"}],`+
+			`"annotations":{"org.opencontainers.image.version":"%s"}}`, strings.Repeat("a", 64), strings.Repeat("1", 1<<20))
+	})
+
+	_, err := newFetcher(charts.Options{}).Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", Version: "1.0.0", CA: registry.CA()})
+	wantReason(t, err, charts.Invalid, "version of 1048576 bytes")
 }

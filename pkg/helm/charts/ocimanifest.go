@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
 // artifact is what a manifest says about a chart.
@@ -14,6 +16,13 @@ type artifact struct {
 	archive   string // digest of the archive
 	size      int64  // of the archive
 	signature string // digest of the provenance file; may be empty
+}
+
+// cost is about how many bytes it takes in memory.
+func (a *artifact) cost() int64 {
+	const itself = 256 // with what the cache has for it
+
+	return itself + render.TextCost(a.digest) + render.TextCost(a.version) + render.TextCost(a.archive) + render.TextCost(a.signature)
 }
 
 // checkPin checks that a pinned manifest is of the wanted version.
@@ -70,7 +79,7 @@ func (f *Fetcher) manifest(ctx context.Context, s *sourceClient, source *Source,
 		return nil, err
 	}
 
-	f.cache.put(key(digest), found, int64(len(key(digest)))+tarBlock)
+	f.cache.put(key(digest), found, int64(len(key(digest)))+found.cost())
 
 	return found, nil
 }
@@ -90,6 +99,11 @@ func parseManifest(ctx context.Context, data []byte, chart string) (*artifact, e
 	}
 
 	found := &artifact{digest: digestOf(data), version: document.Annotations[versionAnnotation]}
+
+	// Helm makes the tag of the version, so no version is longer than a tag.
+	if len(found.version) > maxTag {
+		return nil, fail(Invalid, "%s is no Helm chart: its manifest names a version of %d bytes", chart, len(found.version))
+	}
 
 	for _, layer := range document.Layers {
 		switch {

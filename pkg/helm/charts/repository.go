@@ -51,23 +51,15 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *sourceClient, source
 // lookup finds the entry of the wanted version. A version that an index from a
 // moment ago does not have may have been published since.
 func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (*render.Entry, error) {
-	var (
-		read    *render.Index
-		entries []render.Entry
-	)
+	var entries []render.Entry
 
-	for _, newest := range []bool{source.Newest, true} {
-		index, err := f.index(ctx, s, source, newest)
+	for _, newest := range []bool{false, true} {
+		index, asked, err := f.index(ctx, s, source, newest)
 		if err != nil {
 			return nil, err
 		}
 
-		// The repository said that it did not change.
-		if index.Index == read {
-			break
-		}
-
-		read, entries = index.Index, index.Charts[source.Chart]
+		entries = index.Charts[source.Chart]
 
 		at, err := choose(ctx, f.newChoice(source), versionsOf(entries))
 		if err != nil {
@@ -76,6 +68,10 @@ func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (
 
 		if at >= 0 {
 			return &entries[at], nil
+		}
+
+		if asked {
+			break
 		}
 	}
 

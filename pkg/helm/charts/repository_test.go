@@ -92,6 +92,46 @@ func TestRepository(t *testing.T) {
 	}
 }
 
+// TestRequestsOfOneMomentAskOnce: somebody asks for all releases of a repository at once, which has no ETags.
+func TestRequestsOfOneMomentAskOnce(t *testing.T) {
+	repository := startRepository(t)
+	repository.Add(chartserver.ConfigMapChart("demo", "1.0.0"))
+
+	now := time.Now()
+	f := newFetcher(charts.Options{Now: func() time.Time { return now }})
+	source := charts.Source{Repository: repository.URL(), Chart: "demo"}
+	resolve := func(want string) {
+		t.Helper()
+
+		if resolved, err := f.Resolve(t.Context(), source); err != nil || resolved.Version != want {
+			t.Fatalf("%+v, %v, want %s", resolved, err, want)
+		}
+	}
+
+	resolve("1.0.0")
+	repository.Add(chartserver.ConfigMapChart("demo", "1.1.0"))
+
+	now = now.Add(time.Second)
+	resolve("1.0.0")
+
+	source.AskedAfter = now
+	for range 100 {
+		resolve("1.1.0")
+
+		now = now.Add(time.Millisecond)
+	}
+
+	source.Version = "2.0.0"
+	source.AskedAfter = now
+
+	_, err := f.Resolve(t.Context(), source)
+	wantReason(t, err, charts.NotFound)
+
+	if got := len(repository.Requests()); got != 3 {
+		t.Errorf("%d requests, want 3: %v", got, repository.Requests())
+	}
+}
+
 func TestIdleChecksDownloadNothing(t *testing.T) {
 	repository := startRepository(t)
 	repository.Add(chartserver.ConfigMapChart("demo", "1.0.0"))

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"net/url"
 	"strings"
+	"time"
 )
 
 // ociScheme begins the URL of a chart in a registry.
@@ -27,8 +28,8 @@ type Source struct {
 	// Keyring is the public OpenPGP keyring, binary or armoured, that the chart's provenance is checked
 	// with. Nil checks nothing.
 	Keyring []byte
-	// Newest has the repository or registry asked even if it was asked a moment ago.
-	Newest bool
+	// AskedAfter is since when the repository or registry has to have been asked; zero: what counts for others counts.
+	AskedAfter time.Time
 	// Tenant shares the slots of the workers with all sources of the same one. It says nothing about the chart.
 	Tenant string
 }

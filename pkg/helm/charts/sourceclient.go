@@ -19,6 +19,8 @@ const (
 	maxRedirects = 5
 	// headerTimeout bounds the time to the first byte of an answer.
 	headerTimeout = 30 * time.Second
+	// idleTimeout is how long a connection stays open that nobody uses.
+	idleTimeout = 10 * time.Second
 	// maxHeaderBytes bounds the header of an answer.
 	maxHeaderBytes = 256 << 10
 	// maxErrorBytes is what is read of an answer that is only thrown away.
@@ -61,7 +63,9 @@ func (f *Fetcher) newSourceClient(source *Source) (*sourceClient, error) {
 		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		ForceAttemptHTTP2:      true,
+		// Somebody else's question may go on with this client when the look has ended, and its connections are closed.
+		IdleConnTimeout:   idleTimeout,
+		ForceAttemptHTTP2: true,
 		// A chart that a server labels as gzip-encoded must arrive as it is, or no digest fits.
 		DisableCompression: true,
 	}

@@ -35,6 +35,9 @@ type Question[Q comparable] struct {
 	Slot string
 	// Fresh is a parameter for Keep.
 	Fresh time.Duration
+	// After is since when what others know has to have been asked, if the call can be answered by that; zero: whenever. The first one
+	// counts for as long as calls fail.
+	After time.Time
 }
 
 // Answer is the result of a call.
@@ -79,9 +82,9 @@ func New[N, Q comparable, T any](options Options[N, Q, T]) *Cache[N, Q, T] {
 	return &Cache[N, Q, T]{Options: options, entries: map[N]*entry[Q, T]{}, pending: map[string]*pending{}}
 }
 
-// Ask returns the answer to a question, and makes the call if necessary. If the answer arrives neither within the
+// Ask returns the answer to a question, and makes the call if necessary, with the question as it is now. If the answer arrives neither within the
 // timeout of the group nor before ctx ends, ok is false, and Wake is called when it arrives.
-func (c *Cache[N, Q, T]) Ask(ctx context.Context, name N, asked Question[Q], do func(context.Context) (T, error)) (answer Answer[T], ok bool) {
+func (c *Cache[N, Q, T]) Ask(ctx context.Context, name N, asked Question[Q], do func(context.Context, Question[Q]) (T, error)) (answer Answer[T], ok bool) {
 	found, timedOut := c.find(name, asked, do)
 
 	select {
@@ -133,7 +136,7 @@ func (c *Cache[N, Q, T]) Pending(name N) bool {
 
 // find returns the entry for the question, and starts the call if there is none. timedOut is closed when a run no
 // longer waits for the answer.
-func (c *Cache[N, Q, T]) find(name N, asked Question[Q], do func(context.Context) (T, error)) (found *entry[Q, T], timedOut <-chan struct{}) {
+func (c *Cache[N, Q, T]) find(name N, asked Question[Q], do func(context.Context, Question[Q]) (T, error)) (found *entry[Q, T], timedOut <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
@@ -150,7 +153,9 @@ func (c *Cache[N, Q, T]) find(name N, asked Question[Q], do func(context.Context
 				return found, nil
 			}
 
-			failures = found.answer.Failures
+			if failures = found.answer.Failures; failures > 0 && !found.After.IsZero() {
+				asked.After = found.After
+			}
 		default:
 			return found, c.pending[found.Group].timedOut
 		}

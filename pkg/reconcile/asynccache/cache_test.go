@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
@@ -33,7 +34,7 @@ func TestAsyncCache(t *testing.T) {
 	ask := func(key string, timeout time.Duration) (Answer[int], bool) {
 		l.Options.AnswerTimeout = timeout
 
-		return l.Ask(t.Context(), name, Question[string]{Key: key, Fresh: time.Minute}, func(context.Context) (int, error) {
+		return l.Ask(t.Context(), name, Question[string]{Key: key, Fresh: time.Minute}, func(context.Context, Question[string]) (int, error) {
 			asked++
 			<-hold
 
@@ -91,5 +92,39 @@ func TestAsyncCache(t *testing.T) {
 
 	if got, _ := ask("slow", time.Minute); got.Value != 7 {
 		t.Errorf("%+v was kept", got)
+	}
+}
+
+// Since when somebody has to be asked counts until there is an answer, though the object tells it only once.
+func TestAfterIsKeptUntilAnAnswer(t *testing.T) {
+	now, failure := time.Now(), errors.New("no")
+
+	var got []time.Time
+
+	c := New(Options[string, string, int]{
+		AnswerTimeout: time.Minute, QuestionTimeout: time.Minute, Now: func() time.Time { return now }, Wake: func(string) {},
+		Keep: func(Question[string], Answer[int]) time.Duration { return time.Second },
+	})
+	ask := func(after time.Time) {
+		c.Ask(t.Context(), "app", Question[string]{Key: "a", Group: "g", After: after}, func(_ context.Context, asked Question[string]) (int, error) {
+			got = append(got, asked.After)
+
+			return 0, failure
+		})
+
+		now = now.Add(time.Minute)
+	}
+
+	begun := now
+	ask(begun)
+	ask(time.Time{})
+
+	failure = nil
+
+	ask(time.Time{})
+	ask(time.Time{})
+
+	if diff := cmp.Diff([]time.Time{begun, begun, begun, {}}, got); diff != "" {
+		t.Error(diff)
 	}
 }

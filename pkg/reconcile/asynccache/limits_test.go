@@ -19,7 +19,7 @@ func TestQuestionsAreLimitedAndGivenUp(t *testing.T) {
 	begun, stopped := make(chan string, 4), make(chan string, 4)
 
 	ask := func(name, key string) {
-		l.Ask(t.Context(), types.NamespacedName{Name: name}, Question[string]{Key: key, Group: "slow", Fresh: time.Minute}, func(ctx context.Context) (int, error) {
+		l.Ask(t.Context(), types.NamespacedName{Name: name}, Question[string]{Key: key, Group: "slow", Fresh: time.Minute}, func(ctx context.Context, _ Question[string]) (int, error) {
 			begun <- name + key
 			<-ctx.Done()
 			stopped <- name + key

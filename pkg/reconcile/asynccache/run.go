@@ -6,12 +6,12 @@ import (
 )
 
 // run makes the call when there is a slot.
-func (c *Cache[N, Q, T]) run(ctx context.Context, name N, asked *entry[Q, T], failures int, do func(context.Context) (T, error)) {
+func (c *Cache[N, Q, T]) run(ctx context.Context, name N, asked *entry[Q, T], failures int, do func(context.Context, Question[Q]) (T, error)) {
 	defer asked.cancel()
 
 	var answer Answer[T]
 
-	answer.Value, answer.Err = c.ask(ctx, cmp.Or(asked.Slot, asked.Group), do)
+	answer.Value, answer.Err = c.ask(ctx, asked.Question, do)
 	answer.At = c.Options.Now()
 
 	if answer.Err != nil {
@@ -25,9 +25,9 @@ func (c *Cache[N, Q, T]) run(ctx context.Context, name N, asked *entry[Q, T], fa
 	}
 }
 
-func (c *Cache[N, Q, T]) ask(ctx context.Context, slot string, do func(context.Context) (T, error)) (value T, err error) {
+func (c *Cache[N, Q, T]) ask(ctx context.Context, asked Question[Q], do func(context.Context, Question[Q]) (T, error)) (value T, err error) {
 	if c.Options.Limiter != nil {
-		release, err := c.Options.Limiter.Acquire(ctx, slot, 1)
+		release, err := c.Options.Limiter.Acquire(ctx, cmp.Or(asked.Slot, asked.Group), 1)
 		if err != nil {
 			return value, err // nobody asks any more
 		}
@@ -37,7 +37,7 @@ func (c *Cache[N, Q, T]) ask(ctx context.Context, slot string, do func(context.C
 	ctx, cancel := context.WithTimeout(ctx, c.Options.QuestionTimeout)
 	defer cancel()
 
-	return do(ctx)
+	return do(ctx, asked)
 }
 
 // keepAnswer stores an answer, and reports whether a run gave up waiting for it.
