@@ -115,6 +115,7 @@ func TestIdentifyErrors(t *testing.T) {
 		source  Source
 	}{
 		{"not allowed to read kube-system", 200, 403, "", SourceNone},
+		{"no kube-system", 200, 404, "", SourceNone},
 		{"token refused", 401, 401, v1alpha1.ReasonUnauthenticated, ""},
 		{"version for anybody, token refused", 200, 401, v1alpha1.ReasonUnauthenticated, ""},
 		{"made again in Omni", 403, 403, v1alpha1.ReasonForbidden, ""},
@@ -144,6 +145,32 @@ func TestIdentifyErrors(t *testing.T) {
 				t.Errorf("reason %s, want %s: %s", Reason(err), test.reason, cluster.Message(err))
 			}
 		})
+	}
+}
+
+// TestAGatewayWithoutRoute: an answer 404 that no Kubernetes gives does not tell which cluster it is, and that it has no namespace
+// kube-system neither.
+func TestAGatewayWithoutRoute(t *testing.T) {
+	for name, routeless := range map[string]string{"for nothing": "/", "but for the version": "/api/v1/namespaces/kube-system"} {
+		for kind, answer := range map[string]http.HandlerFunc{
+			"a text": http.NotFound, "nothing": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) },
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				cluster := get(t, NewClusters(nil, loopback()), serve(t, func(w http.ResponseWriter, r *http.Request) {
+					if strings.HasPrefix(r.URL.Path, routeless) {
+						answer(w, r)
+
+						return
+					}
+
+					respond(w, http.StatusOK, `{"gitVersion":"v1.37.1"}`)
+				}))
+
+				if found, err := identifyFinally(t, cluster); Reason(err) != v1alpha1.ReasonClusterUnreachable || !strings.Contains(cluster.Message(err), "cannot be reached") {
+					t.Errorf("got %v, %v", found, err)
+				}
+			})
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
@@ -35,6 +36,16 @@ func Reason(err error) string {
 	}
 }
 
+// NotFound reports whether the cluster says that an object does not exist, or the namespace that it was to be made in. client-go
+// makes a "not found" of every answer 404. Of kinds that every cluster serves, such as Secrets, a Kubernetes says so in a Status;
+// another answer is that of a gateway before it, which says nothing of the object.
+func NotFound(err error) bool { return apierrors.IsNotFound(err) && !byGateway(err) }
+
+// byGateway reports whether an answer was not made by a Kubernetes.
+func byGateway(err error) bool {
+	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
 // Unreachable reports whether an error means that the cluster did not answer, or that only a proxy before it did.
 func Unreachable(err error) bool {
 	if err == nil {
@@ -49,6 +60,8 @@ func Unreachable(err error) bool {
 	switch status.Status().Code {
 	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout, http.StatusTooManyRequests, http.StatusInternalServerError:
 		return true
+	case http.StatusNotFound:
+		return byGateway(err)
 	default:
 		return false
 	}

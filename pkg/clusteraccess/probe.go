@@ -175,7 +175,7 @@ func (c *Cluster) identify(ctx context.Context) (Identity, error) {
 		return Identity{Source: SourceKubeSystem, ID: system.Metadata.UID}, nil
 	case err == nil && system.Metadata.UID != "":
 		return Identity{}, errNoUID
-	case err == nil, apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+	case err == nil, apierrors.IsForbidden(err), NotFound(err):
 		return Identity{Source: SourceNone}, nil
 	default:
 		// This includes a refusal of the credentials: a cluster that shows its version to everybody has not checked them

@@ -99,7 +99,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteracces
 	defer cancel()
 
 	live, err := read(ctx, cluster, where)
-	if apierrors.IsNotFound(err) {
+	if clusteraccess.NotFound(err) {
 		return "", nil
 	}
 

@@ -41,7 +41,7 @@ func deleteExactly(ctx context.Context, cluster *clusteraccess.Cluster, where lo
 	_, err := change(ctx, cluster, where, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, cluster.Core().Secrets(where.namespace).Delete(ctx, where.name, exactly)
 	})
-	if apierrors.IsNotFound(err) {
+	if clusteraccess.NotFound(err) {
 		return nil
 	}
 
@@ -72,7 +72,7 @@ func createSecret(ctx context.Context, s *scope, wanted location, options metav1
 // create creates the Secret, and its namespace if the spec asks for that and it does not exist.
 func (r *reconciler) create(ctx context.Context, s *scope, wanted location) error {
 	_, err := createSecret(ctx, s, wanted, metav1.CreateOptions{})
-	if !apierrors.IsNotFound(err) || !s.sync.Spec.CreateNamespace {
+	if !clusteraccess.NotFound(err) || !s.sync.Spec.CreateNamespace {
 		return wrap(err, "create Secret %s", wanted)
 	}
 

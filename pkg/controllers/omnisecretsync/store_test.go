@@ -31,6 +31,8 @@ type secretStore struct {
 	version int
 	looked  func(name string) // after each look at a Secret that is there; may be nil
 	refuses bool              // creates nothing: a validation, or a policy
+	// routeless reports whether the gateway before the cluster has no route for a request; may be nil
+	routeless func(*http.Request) bool
 }
 
 // ServeHTTP answers as far as the controller asks.
@@ -42,6 +44,12 @@ func (c *secretStore) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	if c.dead = c.dead || c.requests == c.dieAt && !c.dieLate; c.dead {
 		http.Error(w, "", http.StatusServiceUnavailable)
+
+		return
+	}
+
+	if c.routeless != nil && c.routeless(r) {
+		http.NotFound(w, r)
 
 		return
 	}

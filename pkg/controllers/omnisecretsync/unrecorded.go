@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
@@ -23,7 +22,7 @@ func (r *reconciler) findUnrecorded(ctx context.Context, s *scope) error {
 	live, err := read(bounded, cluster, where)
 
 	switch {
-	case apierrors.IsNotFound(err):
+	case clusteraccess.NotFound(err):
 	case err != nil && ctx.Err() != nil: // a process that stops has learned nothing of the cluster
 		return fmt.Errorf("read Secret %s: %w", where, ctx.Err())
 	case err != nil:

@@ -76,6 +76,7 @@ func TestADeletionDoesNotBelieveALostStatus(t *testing.T) {
 		"another object's":      {func(m *mover) { m.store.secrets["apps/a"].Labels[labelOwnerUID] = "another" }, true, ""},
 		"another hub's":         {func(m *mover) { m.store.secrets["apps/a"].Labels[labelHub] = "hub-2" }, true, "Warning LeftBehind Secret apps/a stays"},
 		"it may not be read":    {func(m *mover) { m.store.forbidden = "apps" }, true, "Warning LeftBehind Secret apps/a may be left in the workload cluster of OmniCluster \"demo\": "},
+		"a gateway finds none":  {func(m *mover) { m.store.routeless = byMethod(http.MethodGet) }, true, "Warning LeftBehind Secret apps/a may be left in the workload cluster of OmniCluster \"demo\": "},
 		"it cannot be read now": {func(m *mover) { m.store.dead = true }, true, "Warning LeftBehind Secret apps/a may be left in the workload cluster of OmniCluster \"demo\": "},
 	} {
 		t.Run(name, func(t *testing.T) {

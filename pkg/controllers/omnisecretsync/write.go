@@ -94,7 +94,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 	defer cancel()
 
 	live, err := read(ctx, s.opened.Cluster, wanted)
-	if apierrors.IsNotFound(err) {
+	if clusteraccess.NotFound(err) {
 		live = nil
 	} else if err != nil {
 		return loop.Outcome{}, fmt.Errorf("read Secret %s: %w", wanted, err)
@@ -183,7 +183,7 @@ func (r *reconciler) overwrite(ctx context.Context, s *scope, wanted location, l
 	result, err := update(ctx, s.opened.Cluster, wanted, live)
 
 	switch {
-	case apierrors.IsNotFound(err): // the namespace was there a moment ago
+	case clusteraccess.NotFound(err): // the namespace was there a moment ago
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "Secret %s was deleted in the workload cluster meanwhile", wanted), nil
 	case err != nil:
 		return loop.Outcome{}, fmt.Errorf("update Secret %s: %w", wanted, err)
@@ -274,7 +274,7 @@ func explain(s *scope, err error) loop.Outcome {
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "changed in the workload cluster meanwhile: %s", message)
-	case apierrors.IsNotFound(err):
+	case clusteraccess.NotFound(err):
 		return loop.Stall(v1alpha1.ReasonNamespaceNotFound, "%s; create the namespace, or set spec.createNamespace", message)
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster refuses the Secret: %s", message)
