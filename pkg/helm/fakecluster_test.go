@@ -44,6 +44,8 @@ type fakeCluster struct {
 	before func(request *http.Request)
 	// configMaps answers what is asked of ConfigMaps, without the lock; nil answers as for the other kinds.
 	configMaps http.HandlerFunc
+	// routeless reports whether a gateway before the cluster has no route for a request; it is called without the lock. Nil: for none.
+	routeless func(request *http.Request) bool
 }
 
 func newFakeCluster(t *testing.T) *fakeCluster {
@@ -55,6 +57,12 @@ func newFakeCluster(t *testing.T) *fakeCluster {
 	}
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f.before(r)
+
+		if f.routeless != nil && f.routeless(r) {
+			http.NotFound(w, r)
+
+			return
+		}
 
 		if r.URL.Query().Get("watch") != "" && r.URL.Query().Get("sendInitialEvents") == "" {
 			w.(http.Flusher).Flush()

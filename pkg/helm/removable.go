@@ -7,7 +7,6 @@ import (
 
 	"helm.sh/helm/v4/pkg/kube"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/resource"
 
@@ -62,7 +61,7 @@ func (c *Client) removable(s *attempt, due kube.ResourceList, began func(*resour
 	sorted := map[verdict]kube.ResourceList{}
 
 	for _, info := range due {
-		found, err := c.judgeRemoval(info, began(info))
+		found, err := c.judgeRemoval(s, info, began(info))
 		if err != nil {
 			return nil, fmt.Errorf("no object was changed, because %s is not in the chart any more, and whether it is still this release's cannot be told: %w",
 				drift.Identify(info), err)
@@ -79,13 +78,13 @@ func (c *Client) removable(s *attempt, due kube.ResourceList, began func(*resour
 
 // judgeRemoval looks at the live object. What was there before the attempts began that were never in effect was not made by
 // them: both times are the workload cluster's.
-func (c *Client) judgeRemoval(info *resource.Info, began time.Time) (verdict, error) {
+func (c *Client) judgeRemoval(s *attempt, info *resource.Info, began time.Time) (verdict, error) {
 	if info.Name == "" { // a generated name has no counterpart
 		return verdictRemoved, nil
 	}
 
 	live, err := drift.Get(info)
-	if apierrors.IsNotFound(err) {
+	if s.guard.Gone(info, err) {
 		return verdictRemoved, nil
 	}
 

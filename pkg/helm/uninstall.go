@@ -10,7 +10,6 @@ import (
 	"helm.sh/helm/v4/pkg/kube"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/storage/driver"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 )
@@ -110,7 +109,7 @@ func (c *Client) allGone(s *attempt, manifest string) error {
 		}
 
 		live, err := drift.Get(info)
-		if apierrors.IsNotFound(err) {
+		if s.guard.Gone(info, err) {
 			continue
 		}
 

@@ -7,11 +7,12 @@ import (
 	"fmt"
 
 	"helm.sh/helm/v4/pkg/kube"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 )
 
 // Marks that Helm puts on every object of a release. They are not in the
@@ -63,7 +64,7 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 	ignored := pathsFor(object, ignores)
 
 	live, err := Get(info)
-	if apierrors.IsNotFound(err) {
+	if clusteraccess.NotFound(err) {
 		if correct {
 			_, err = r.apply(info, wanted, false)
 		} else {

@@ -6,7 +6,6 @@ import (
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
@@ -108,7 +107,7 @@ func (g *Guard) whose(info *resource.Info) (there, ours bool, other string, err 
 	}
 
 	live, err := drift.Get(info)
-	if apierrors.IsNotFound(err) {
+	if g.Gone(info, err) {
 		return false, false, "", nil
 	}
 
@@ -191,7 +190,7 @@ func (g *Guard) mustGo(info *resource.Info) error {
 	}
 
 	live, err := drift.Get(info)
-	if apierrors.IsNotFound(err) {
+	if g.Gone(info, err) {
 		return nil
 	}
 

@@ -9,13 +9,13 @@ import (
 	"strings"
 
 	"helm.sh/helm/v4/pkg/action"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
@@ -54,8 +54,14 @@ func (l *lookups) answer(ctx context.Context, question render.Question) render.R
 		return render.Reply{Error: err.Error()}
 	}
 
-	found, err := l.client.Get().AbsPath(location).SetHeader("Accept", "application/json").Do(ctx).Raw()
-	if apierrors.IsNotFound(err) {
+	if location == "" {
+		return render.Reply{}
+	}
+
+	result := l.client.Get().AbsPath(location).SetHeader("Accept", "application/json").Do(ctx)
+
+	err = result.Error()
+	if clusteraccess.NotFound(err) {
 		return render.Reply{}
 	}
 
@@ -67,10 +73,15 @@ func (l *lookups) answer(ctx context.Context, question render.Question) render.R
 		return render.Reply{Error: err.Error()}
 	}
 
+	found, err := result.Raw()
+	if err != nil {
+		return render.Reply{Error: err.Error()}
+	}
+
 	return render.Reply{Object: found}
 }
 
-// path is where the cluster has what a template asks for.
+// path is where the cluster has what a template asks for; empty if it has no such kind.
 func (l *lookups) path(question render.Question) (string, error) {
 	kind := schema.FromAPIVersionAndKind(question.APIVersion, question.Kind)
 
@@ -108,6 +119,10 @@ func (l *lookups) path(question render.Question) (string, error) {
 		if wrong := rest.IsValidPathSegmentName(segment); len(wrong) > 0 {
 			return "", fmt.Errorf("lookup: %q %s", segment, wrong[0])
 		}
+	}
+
+	if found.Name == "" {
+		return "", nil
 	}
 
 	return strings.Join(segments, "/"), nil

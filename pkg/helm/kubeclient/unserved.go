@@ -14,8 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
@@ -134,6 +136,12 @@ func (g *Guard) MustBeUnserved(kind schema.GroupKind) error {
 	g.unserved[kind] = true
 
 	return nil
+}
+
+// Gone reports whether the error of reading an object says that it does not exist. Of a kind that is not served any more an API
+// server answers 404 without a Status, and so does a gateway before it that has no route: there it is asked which it is.
+func (g *Guard) Gone(info *resource.Info, err error) bool {
+	return clusteraccess.NotFound(err) || apierrors.IsNotFound(err) && g.MustBeUnserved(info.Mapping.GroupVersionKind.GroupKind()) == nil
 }
 
 // serves asks the API server and no cache, group by group: what is told of all groups together is without those whose server

@@ -16,9 +16,11 @@ import (
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
@@ -121,6 +123,10 @@ type recordSecrets struct {
 // Get reads a record, and keeps the place for decoding it until decoded is called.
 func (s *recordSecrets) Get(ctx context.Context, name string, options metav1.GetOptions) (*corev1.Secret, error) {
 	secret, err := s.SecretInterface.Get(ctx, name, options)
+	if apierrors.IsNotFound(err) && !clusteraccess.NotFound(err) {
+		return nil, errors.New(err.Error()) // Helm would take it for a record that is not there
+	}
+
 	if err != nil {
 		return nil, err
 	}
