@@ -32,10 +32,10 @@ type Cluster struct {
 	waitOver   <-chan struct{} // closed when callers stop waiting for that probe
 	probed     time.Time       // when the last probe ended
 	found      Identity
-	err        error                 // of the last probe
-	failing    time.Time             // since when no probe succeeds; zero if the last one did
-	waiting    map[string]func()     // wakes the requesters that wait for an answer
-	askAgain   func(context.Context) // repeats the request that timed out; nil if none did
+	err        error             // of the last probe
+	failing    time.Time         // since when no probe succeeds; zero if the last one did
+	waiting    map[string]func() // wakes the requesters that wait for an answer
+	askAgain   *unanswered       // nil if no request timed out
 }
 
 // newCluster reads a kubeconfig. Nothing is sent. Errors: those of parse.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// probeTimeout bounds one probe.
+	// probeTimeout bounds one probe, besides the repeat of a request that timed out.
 	probeTimeout = 15 * time.Second
 	// probeWait is how long callers wait for a probe, from its start. So a dead cluster costs each worker this time once
 	// per probe, however many objects it has.
@@ -120,7 +120,9 @@ func (c *Cluster) ask() (ended, waiting <-chan struct{}, found Identity, err err
 
 // probe runs one probe. It uses no caller's context: many callers wait for one result.
 func (c *Cluster) probe() {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	_, repeat := c.timedOut()
+
+	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout+repeat)
 	defer cancel()
 
 	for _, wake := range c.endProbe(c.identify(ctx)) {

@@ -168,6 +168,35 @@ func TestSilentAtWrites(t *testing.T) {
 	}
 }
 
+// TestARehearsalMayTakeAsLongAsItsWrite: an admission webhook that makes every write slow does not keep the cluster silent. What the
+// probe asks besides takes its time, too.
+func TestARehearsalMayTakeAsLongAsItsWrite(t *testing.T) {
+	var allowed time.Duration
+
+	s := newSilent(t)
+	hang := func(ctx context.Context) (struct{}, error) {
+		<-ctx.Done()
+
+		return struct{}{}, ctx.Err()
+	}
+
+	if _, err := Write(t.Context(), s.cluster, hang, func(ctx context.Context) {
+		end, _ := ctx.Deadline()
+		allowed = time.Until(end)
+	}); err == nil {
+		t.Fatal("it did not hang")
+	}
+
+	s.clock.Add(int64(badFor.Seconds()) + 1)
+	s.cluster.readTimeout = readTimeout
+	_, _ = s.cluster.Identify(t.Context()) // the failure stands until the probe ends
+	s.probed()
+
+	if want := writeFactor*readTimeout - time.Second; allowed < want {
+		t.Errorf("the rehearsal may take %s, want more than %s", allowed, want)
+	}
+}
+
 // TestOtherFailuresAreNoSilence: a worker whose own context ended, and a refused read, do not make the cluster silent.
 func TestOtherFailuresAreNoSilence(t *testing.T) {
 	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://h'", "token: t"))
