@@ -43,7 +43,8 @@ var kindFields = map[string][]string{ //nolint:gochecknoglobals // a table
 	},
 	"OmniSecretSync": {
 		"spec.kubeconfigSecretRef.*", "spec.sourceSecretRef.*", "spec.targetSecretRef.*", "spec.type", "spec.keys.*", "spec.createNamespace",
-		"status.target.name", "status.target.namespace", "status.pendingTargets.*", "status.clusterID", "status.lastSyncTime",
+		"status.target.name", "status.target.namespace", "status.pendingTargets.name", "status.pendingTargets.namespace",
+		"status.clusterID", "status.lastSyncTime",
 	},
 	"OmniHelmRelease": {
 		"spec.kubeconfigSecretRef.*", "spec.releaseName", "spec.namespace", "spec.createNamespace", "spec.chart.chart", "spec.chart.version",

@@ -24,7 +24,7 @@ func syncAt(name, wanted, written string, pending ...string) *v1alpha1.OmniSecre
 	}
 
 	for _, at := range pending {
-		sync.Status.PendingTargets = append(sync.Status.PendingTargets, v1alpha1.NamespacedSecretReference{Namespace: "apps", Name: at})
+		sync.Status.PendingTargets = append(sync.Status.PendingTargets, v1alpha1.SyncedSecret{Namespace: "apps", Name: at})
 	}
 
 	return sync

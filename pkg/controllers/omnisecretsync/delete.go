@@ -55,7 +55,7 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 	for _, where := range knownLocations(s.sync) {
 		kept, err := r.remove(ctx, s, cluster, where)
 		if err == nil {
-			if kept != "" && where == writtenLocation(s.sync) {
+			if kept != "" && (where == writtenLocation(s.sync) || confirmed(s.sync, where)) {
 				r.announceLeft(s, where, kept)
 			}
 
@@ -99,7 +99,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope, cluster *clusteracces
 	defer cancel()
 
 	live, err := read(ctx, cluster, where)
-	if clusteraccess.NotFound(err) {
+	if clusteraccess.NotFound(err) || apierrors.IsForbidden(err) && namespaceGone(ctx, cluster, where.namespace) {
 		return "", nil
 	}
 

@@ -22,12 +22,18 @@ func writtenLocation(sync *v1alpha1.OmniSecretSync) location {
 		return location{}
 	}
 
-	return location{namespace: sync.Status.Target.Namespace, name: sync.Status.Target.Name}
+	return locationOf(*sync.Status.Target)
+}
+
+func locationOf(secret v1alpha1.SyncedSecret) location {
+	return location{namespace: secret.Namespace, name: secret.Name}
 }
 
 // confirmed reports whether a write of a Secret there is known to have succeeded.
 func confirmed(sync *v1alpha1.OmniSecretSync, where location) bool {
-	return where == writtenLocation(sync) && sync.Status.Target.Hash != ""
+	return slices.ContainsFunc(knownSecrets(sync), func(known v1alpha1.SyncedSecret) bool {
+		return locationOf(known) == where && known.Hash != ""
+	})
 }
 
 // mostPending is how many locations the status records besides the target.
@@ -37,17 +43,27 @@ const mostPending = 8
 func pendingLocations(sync *v1alpha1.OmniSecretSync) []location {
 	var locations []location
 	for _, pending := range sync.Status.PendingTargets {
-		locations = append(locations, location{namespace: pending.Namespace, name: pending.Name})
+		locations = append(locations, locationOf(pending))
 	}
 
 	return locations
 }
 
+// knownSecrets returns what the status records of all Secrets that this object may have, the target last.
+func knownSecrets(sync *v1alpha1.OmniSecretSync) []v1alpha1.SyncedSecret {
+	known := slices.Clone(sync.Status.PendingTargets)
+	if written := writtenLocation(sync); written != (location{}) && !slices.Contains(pendingLocations(sync), written) {
+		known = append(known, *sync.Status.Target)
+	}
+
+	return known
+}
+
 // knownLocations returns all locations at which this object may have a Secret.
 func knownLocations(sync *v1alpha1.OmniSecretSync) []location {
-	locations := pendingLocations(sync)
-	if written := writtenLocation(sync); written != (location{}) && !slices.Contains(locations, written) {
-		locations = append(locations, written)
+	var locations []location
+	for _, known := range knownSecrets(sync) {
+		locations = append(locations, locationOf(known))
 	}
 
 	return locations

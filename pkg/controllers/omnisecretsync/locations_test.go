@@ -209,6 +209,71 @@ func TestTargetWithoutRights(t *testing.T) {
 	}
 }
 
+// The namespace of the former target was deleted, and with it the RoleBinding that let its Secrets be read: RBAC answers before
+// anything is looked for.
+func TestTheNamespaceOfTheFormerTargetIsGone(t *testing.T) {
+	for name, end := range map[string]func(*mover){
+		"another target": func(m *mover) { m.to("other", "b"); m.settle() },
+		"a deletion":     (*mover).remove,
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMover(t)
+			m.to("apps", "a")
+			m.settle()
+			m.store.gone = "apps"
+			delete(m.store.secrets, "apps/a")
+
+			if end(m); len(m.sync.Status.PendingTargets) != 0 {
+				t.Errorf("pending: %v", m.sync.Status.PendingTargets)
+			}
+
+			if told := m.all(); strings.Contains(told, "LeftBehind") {
+				t.Errorf("events:\n%s", told)
+			}
+		})
+	}
+}
+
+// A former target that was written for certain and may not be read is not forgotten, and holds neither the new one nor the other
+// former ones back.
+func TestAFormerTargetThatMayNotBeRead(t *testing.T) {
+	m := newMover(t)
+	m.to("apps", "a")
+	m.settle()
+	m.store.forbidden = "apps"
+
+	for _, name := range []string{"b", "c"} {
+		m.to("other", name)
+		m.run()
+
+		outcome := m.run()
+		if outcome.Reason() != v1alpha1.ReasonForbidden || !outcome.Stalls() ||
+			!strings.Contains(outcome.Message(), "remove the former target apps/a") || !strings.Contains(outcome.Message(), "spec.deletionPolicy to Orphan") {
+			t.Errorf("%s: %s", outcome.Reason(), outcome.Message())
+		}
+
+		status := m.sync.Status
+		if writtenLocation(m.sync) != (location{"other", name}) || status.Target.Hash == "" || fmt.Sprint(pendingLocations(m.sync)) != "[apps/a]" {
+			t.Errorf("target %v, pending %v", status.Target, status.PendingTargets)
+		}
+	}
+
+	if got := m.store.names(); got != "apps/a other/c" {
+		t.Errorf("the cluster has %q", got)
+	}
+
+	outcome, err := m.r.cleanUp(t.Context(), &scope{sync: m.sync, opened: m.opened()}, m.cluster)
+	if err != nil || !outcome.Blocks() {
+		t.Errorf("a deletion: %s, %v", outcome.Message(), err)
+	}
+
+	m.store.forbidden = ""
+
+	if m.settle(); m.store.names() != "other/c" || len(m.sync.Status.PendingTargets) != 0 {
+		t.Errorf("the cluster has %q, pending %v", m.store.names(), m.sync.Status.PendingTargets)
+	}
+}
+
 // says looks for words among the events so far.
 func (m *mover) says(words string) {
 	m.Helper()

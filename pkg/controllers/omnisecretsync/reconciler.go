@@ -55,7 +55,8 @@ type scope struct {
 	aboutToWrite  bool // the status has to name the target first
 	oldestRemoved bool // nothing is at the oldest pending location any more
 	wrote         bool
-	synced        bool
+	synced        bool       // the target has the desired content
+	removed       []location // where the Secrets of former targets were
 }
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniSecretSync, *scope] {

@@ -18,6 +18,16 @@ func read(ctx context.Context, cluster *clusteraccess.Cluster, where location) (
 	})
 }
 
+// namespaceGone reports whether the cluster says that a namespace does not exist. The rights that a Role gave in it went with it, and
+// RBAC refuses who reads there before anything is looked for. Who may not read the namespace itself is not told either.
+func namespaceGone(ctx context.Context, cluster *clusteraccess.Cluster, name string) bool {
+	_, err := clusteraccess.Read(ctx, cluster, func(ctx context.Context) (*corev1.Namespace, error) {
+		return cluster.Core().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	})
+
+	return clusteraccess.NotFound(err)
+}
+
 // change makes a write for a Secret. If the write does not end, it makes a dry run with an empty Secret of that name,
 // which passes the webhooks and changes nothing, to find out why.
 func change[T any](ctx context.Context, cluster *clusteraccess.Cluster, where location, write func(context.Context) (T, error)) (T, error) {

@@ -2,6 +2,7 @@ package omnisecretsync
 
 import (
 	"context"
+	"slices"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
@@ -23,7 +24,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	case s.aboutToWrite && status.Target == nil:
 		status.Target = &v1alpha1.SyncedSecret{Namespace: where.namespace, Name: where.name}
 	case s.aboutToWrite:
-		status.PendingTargets = append(status.PendingTargets, v1alpha1.NamespacedSecretReference{Namespace: where.namespace, Name: where.name})
+		status.PendingTargets = append(status.PendingTargets, v1alpha1.SyncedSecret{Namespace: where.namespace, Name: where.name})
 	}
 
 	if s.wrote {
@@ -31,11 +32,24 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	}
 
 	if s.synced {
-		status.PendingTargets = nil
+		status.PendingTargets = s.formerTargets(where)
 		status.Target = &v1alpha1.SyncedSecret{
 			Namespace: where.namespace, Name: where.name, Type: string(s.want.secretType), Hash: s.want.hash(),
 		}
 	}
+}
+
+// formerTargets returns what the status records of the Secrets that were not removed, without that of the target.
+func (s *scope) formerTargets(target location) []v1alpha1.SyncedSecret {
+	var former []v1alpha1.SyncedSecret
+
+	for _, known := range knownSecrets(s.sync) {
+		if where := locationOf(known); where != target && !slices.Contains(s.removed, where) {
+			former = append(former, known)
+		}
+	}
+
+	return former
 }
 
 // reportCluster records the cluster in which the object has written. What it wrote in another one before stays there,
@@ -49,7 +63,20 @@ func (r *reconciler) reportCluster(s *scope) {
 		for _, where := range knownLocations(s.sync) {
 			r.announceLeftIn(s, where, moved)
 		}
+
+		forgetWrites(&s.sync.Status)
 	}
 
 	s.sync.Status.ClusterID = s.opened.ClusterID
+}
+
+// forgetWrites forgets that writes were confirmed: they were in another cluster.
+func forgetWrites(status *v1alpha1.OmniSecretSyncStatus) {
+	for i := range status.PendingTargets {
+		status.PendingTargets[i].Hash = ""
+	}
+
+	if status.Target != nil {
+		status.Target.Hash = ""
+	}
 }

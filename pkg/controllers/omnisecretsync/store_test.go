@@ -23,6 +23,7 @@ type secretStore struct {
 	secrets   map[string]*corev1.Secret // by namespace/name
 	forbidden string                    // a namespace
 	missing   string                    // a namespace
+	gone      string                    // a namespace that was deleted, and the rights in it with it
 	requests  int
 	dieAt     int // the request in which the controller dies; 0: none
 	dieLate   bool
@@ -70,9 +71,15 @@ func (c *secretStore) answer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
+	if len(parts) == 4 {
+		c.answerNamespace(w, parts[3])
+
+		return
+	}
+
 	name := parts[3] + "/" + strings.Join(parts[5:], "")
 
-	if parts[3] == c.forbidden {
+	if parts[3] == c.forbidden || parts[3] == c.gone {
 		http.Error(w, "", http.StatusForbidden)
 
 		return
@@ -131,6 +138,19 @@ func (c *secretStore) answer(w http.ResponseWriter, r *http.Request) {
 
 	if r.Method == http.MethodGet && c.looked != nil {
 		c.looked(name)
+	}
+}
+
+// answerNamespace answers who reads a namespace.
+func (c *secretStore) answerNamespace(w http.ResponseWriter, name string) {
+	switch name {
+	case c.forbidden:
+		http.Error(w, "", http.StatusForbidden)
+	case c.gone:
+		w.WriteHeader(http.StatusNotFound)
+		fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+	default:
+		fmt.Fprint(w, `{"kind":"Namespace","apiVersion":"v1"}`)
 	}
 }
 

@@ -1,6 +1,7 @@
 package omnisecretsync
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,19 +41,35 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return outcome, nil
 	}
 
-	for _, other := range knownLocations(s.sync) {
-		if other == wanted {
+	s.synced = true
+
+	if err := r.removeFormers(ctx, s, wanted); err != nil {
+		return explain(s, err), nil
+	}
+
+	return outcome, nil
+}
+
+// removeFormers removes the Secrets at all locations but the target. One that may not be removed does not hold back the others.
+func (r *reconciler) removeFormers(ctx context.Context, s *scope, target location) error {
+	var forbidden error
+
+	for _, former := range knownLocations(s.sync) {
+		if former == target {
 			continue
 		}
 
-		if err := r.removeFormer(ctx, s, other); err != nil {
-			return explain(s, fmt.Errorf("remove the former target %s: %w", other, err)), nil
+		switch err := r.removeFormer(ctx, s, former); {
+		case err == nil:
+			s.removed = append(s.removed, former)
+		case apierrors.IsForbidden(err):
+			forbidden = cmp.Or(forbidden, err)
+		default:
+			return err
 		}
 	}
 
-	s.synced = true
-
-	return outcome, nil
+	return forbidden
 }
 
 // removeFormer removes the Secret at a location that is no longer the target. A location that this object may not read
@@ -67,8 +84,10 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location
 		r.announceLeft(s, former, kept)
 	case err != nil && apierrors.IsForbidden(err) && !written:
 		r.announceLeft(s, former, s.opened.Cluster.Message(err))
-	default:
-		return err
+	case apierrors.IsForbidden(err):
+		return fmt.Errorf("remove the former target %s (or set spec.deletionPolicy to Orphan to leave it there): %w", former, err)
+	case err != nil:
+		return fmt.Errorf("remove the former target %s: %w", former, err)
 	}
 
 	return nil
@@ -80,7 +99,7 @@ func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, 
 	oldest := pendingLocations(s.sync)[0]
 
 	if err := r.removeFormer(ctx, s, oldest); err != nil {
-		return explain(s, fmt.Errorf("remove the former target %s: %w", oldest, err)), nil
+		return explain(s, err), nil
 	}
 
 	s.oldestRemoved = true
@@ -246,7 +265,7 @@ func (s *scope) confirmedHere(where location) bool {
 func (s *scope) wroteThis(where location) bool {
 	status := &s.sync.Status
 
-	return s.confirmedHere(where) && status.LastSyncTime != nil && status.Target.Hash == s.want.hash() &&
+	return where == writtenLocation(s.sync) && s.confirmedHere(where) && status.LastSyncTime != nil && status.Target.Hash == s.want.hash() &&
 		status.ObservedGeneration == s.sync.Generation
 }
 

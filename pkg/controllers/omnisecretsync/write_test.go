@@ -325,7 +325,7 @@ func TestSecretsAreLeftInTheFormerCluster(t *testing.T) {
 			s := scopeOf(t, nil)
 			s.opened.ClusterID = "A"
 			s.sync.Status.ClusterID = "A"
-			s.sync.Status.PendingTargets = []v1alpha1.NamespacedSecretReference{{Namespace: "apps", Name: "second"}}
+			s.sync.Status.PendingTargets = []v1alpha1.SyncedSecret{{Namespace: "apps", Name: "second"}}
 			s.sync.Status.Conditions = conditions(v1alpha1.ReasonUpToDate)
 
 			r.report(t.Context(), &scope{sync: s.sync.DeepCopy(), want: s.want, opened: s.opened, synced: true})
@@ -344,6 +344,10 @@ func TestSecretsAreLeftInTheFormerCluster(t *testing.T) {
 
 			r.report(t.Context(), s)
 			r.report(t.Context(), &scope{sync: s.sync, want: s.want, opened: s.opened, synced: true})
+
+			if name == "about to write" && confirmed(s.sync, location{"apps", "pull"}) {
+				t.Error("what was written in the former cluster counts in this one")
+			}
 
 			if len(recorder.Events) != 2 || s.sync.Status.ClusterID != "B" {
 				t.Fatalf("%d events, cluster %s", len(recorder.Events), s.sync.Status.ClusterID)

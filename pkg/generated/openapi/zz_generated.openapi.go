@@ -8610,12 +8610,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref common.ReferenceCall
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "pendingTargets are the Secrets besides target that may exist because of this object: the one that is about to be written after a change of spec.targetSecretRef, and earlier ones whose writing was not confirmed. They are removed, except for the one that becomes target.",
+							Description: "pendingTargets are the Secrets besides target that may exist because of this object: the one that is about to be written after a change of spec.targetSecretRef, and earlier ones that are not removed yet. They are removed, except for the one that becomes target. One without a hash may never have been written.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
 									SchemaProps: spec.SchemaProps{
-										Ref: ref(v1alpha1.NamespacedSecretReference{}.OpenAPIModelName()),
+										Ref: ref(v1alpha1.SyncedSecret{}.OpenAPIModelName()),
 									},
 								},
 							},
@@ -8645,7 +8645,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.NamespacedSecretReference{}.OpenAPIModelName(), v1alpha1.SyncedSecret{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.SyncedSecret{}.OpenAPIModelName()},
 	}
 }
 

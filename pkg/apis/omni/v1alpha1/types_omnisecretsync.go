@@ -104,11 +104,11 @@ type OmniSecretSyncStatus struct {
 	Target *SyncedSecret `json:"target,omitempty"`
 
 	// pendingTargets are the Secrets besides target that may exist because of this object: the one that is about to
-	// be written after a change of spec.targetSecretRef, and earlier ones whose writing was not confirmed. They are
-	// removed, except for the one that becomes target.
+	// be written after a change of spec.targetSecretRef, and earlier ones that are not removed yet. They are removed,
+	// except for the one that becomes target. One without a hash may never have been written.
 	// +optional
 	// +listType=atomic
-	PendingTargets []NamespacedSecretReference `json:"pendingTargets,omitempty"`
+	PendingTargets []SyncedSecret `json:"pendingTargets,omitempty"`
 
 	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
 	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation

@@ -1930,7 +1930,7 @@ func (in *OmniSecretSyncStatus) DeepCopyInto(out *OmniSecretSyncStatus) {
 	}
 	if in.PendingTargets != nil {
 		in, out := &in.PendingTargets, &out.PendingTargets
-		*out = make([]NamespacedSecretReference, len(*in))
+		*out = make([]SyncedSecret, len(*in))
 		copy(*out, *in)
 	}
 	if in.LastSyncTime != nil {

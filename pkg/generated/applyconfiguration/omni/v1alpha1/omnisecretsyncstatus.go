@@ -32,9 +32,9 @@ type OmniSecretSyncStatusApplyConfiguration struct {
 	// target is what was written.
 	Target *SyncedSecretApplyConfiguration `json:"target,omitempty"`
 	// pendingTargets are the Secrets besides target that may exist because of this object: the one that is about to
-	// be written after a change of spec.targetSecretRef, and earlier ones whose writing was not confirmed. They are
-	// removed, except for the one that becomes target.
-	PendingTargets []NamespacedSecretReferenceApplyConfiguration `json:"pendingTargets,omitempty"`
+	// be written after a change of spec.targetSecretRef, and earlier ones that are not removed yet. They are removed,
+	// except for the one that becomes target. One without a hash may never have been written.
+	PendingTargets []SyncedSecretApplyConfiguration `json:"pendingTargets,omitempty"`
 	// clusterID is the identity of the workload cluster that the kubeconfig led to: its UUID in Omni, or the UID
 	// of its namespace kube-system. Another one stops the object (WrongCluster) until the annotation
 	// omni.texashpc.com/accept-cluster names it.
@@ -93,7 +93,7 @@ func (b *OmniSecretSyncStatusApplyConfiguration) WithTarget(value *SyncedSecretA
 // WithPendingTargets adds the given value to the PendingTargets field in the declarative configuration
 // and returns the receiver, so that objects can be build by chaining "With" function invocations.
 // If called multiple times, values provided by each call will be appended to the PendingTargets field.
-func (b *OmniSecretSyncStatusApplyConfiguration) WithPendingTargets(values ...*NamespacedSecretReferenceApplyConfiguration) *OmniSecretSyncStatusApplyConfiguration {
+func (b *OmniSecretSyncStatusApplyConfiguration) WithPendingTargets(values ...*SyncedSecretApplyConfiguration) *OmniSecretSyncStatusApplyConfiguration {
 	for i := range values {
 		if values[i] == nil {
 			panic("nil value passed to WithPendingTargets")
