@@ -79,7 +79,7 @@ type scope struct {
 	late   string         // why a renewal that is due did not happen; empty if all is well
 	stored bool           // the target holds what it should
 
-	onlyTarget bool // no former target is left
+	onlyTarget bool // no former target is left that is to go
 
 	adopted bool // the target was somebody else's until now
 }

@@ -20,8 +20,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
-// removeFormer deletes the Secrets of this export that are no longer its target: by their label, because a status may
-// have been lost, and by the status, because a cache may be behind.
+// removeFormer deletes the Secrets of this export that are no longer its target, unless the policy leaves them: by their label,
+// because a status may have been lost, and by the status, because a cache may be behind.
 func (r *reconciler) removeFormer(ctx context.Context, s *scope) (loop.Outcome, error) {
 	owned, err := r.owned(ctx, s.export)
 	if err != nil {
@@ -32,6 +32,15 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope) (loop.Outcome, 
 
 	for _, secret := range owned {
 		if secret == target {
+			continue
+		}
+
+		if s.export.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+			// Its label stays, so that it is found in every run.
+			if secret == s.export.WrittenTarget() {
+				r.reportKept(ctx, s.export, secret)
+			}
+
 			continue
 		}
 

@@ -89,6 +89,30 @@ func (f *fixture) told(words ...string) int {
 	return count
 }
 
+// With Orphan the Secret of a former target stays, and is told of once. It is the export's still: with Delete it goes.
+func TestAFormerTargetThatIsToStay(t *testing.T) {
+	f := newFixture(t)
+	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.DeletionPolicy = v1alpha1.DeletionOrphan })
+	f.ready()
+	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "new" })
+
+	for range 3 {
+		f.run()
+	}
+
+	if f.secret("target") == nil || f.secret("new") == nil || f.get().Status.TargetSecretRef.Name != "new" ||
+		f.told("SecretLeft", `"target"`, "spec.deletionPolicy") != 1 || f.told("SecretDeleted") != 0 {
+		t.Errorf("target %+v, events: %q", f.get().Status.TargetSecretRef, f.events.All())
+	}
+
+	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.DeletionPolicy = v1alpha1.DeletionDelete })
+	f.run()
+
+	if f.secret("target") != nil || f.secret("new") == nil {
+		t.Errorf("events: %q", f.events.All())
+	}
+}
+
 // A Secret whose label somebody took off is nobody's and stays, with a token that is valid: an event says so.
 func TestSecretWithoutItsLabelIsToldOf(t *testing.T) {
 	for _, policy := range []v1alpha1.DeletionPolicy{v1alpha1.DeletionDelete, v1alpha1.DeletionOrphan} {

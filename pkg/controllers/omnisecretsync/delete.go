@@ -13,10 +13,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
+// orphaned is why a Secret stays that the spec wants to stay.
+const orphaned = "spec.deletionPolicy is Orphan"
+
 // delete removes the written Secrets, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.sync.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
-		r.announceAllLeft(s, "spec.deletionPolicy is Orphan")
+		r.announceAllLeft(s, orphaned)
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the Secret stays"), nil
 	}

@@ -274,6 +274,33 @@ func TestAFormerTargetThatMayNotBeRead(t *testing.T) {
 	}
 }
 
+// With Orphan a former copy stays, also one that was adopted, and the status forgets it.
+func TestAFormerCopyThatIsToStay(t *testing.T) {
+	for name, forbidden := range map[string]string{"readable": "", "not readable": "apps"} {
+		t.Run(name, func(t *testing.T) {
+			m := newMover(t)
+			m.to("apps", "a")
+			m.settle()
+			m.all()
+			m.sync.Spec.DeletionPolicy, m.store.forbidden = v1alpha1.DeletionOrphan, forbidden
+			m.to("other", "b")
+
+			for range 3 {
+				m.settle()
+			}
+
+			if got := m.store.names(); got != "apps/a other/b" || len(m.sync.Status.PendingTargets) != 0 {
+				t.Errorf("the cluster has %q, pending %v", got, m.sync.Status.PendingTargets)
+			}
+
+			if told := m.all(); strings.Count(told, "LeftBehind") != 1 ||
+				!strings.Contains(told, "Warning LeftBehind Secret apps/a stays in the workload cluster") || !strings.Contains(told, "spec.deletionPolicy is Orphan") {
+				t.Errorf("events:\n%s", told)
+			}
+		})
+	}
+}
+
 // says looks for words among the events so far.
 func (m *mover) says(words string) {
 	m.Helper()

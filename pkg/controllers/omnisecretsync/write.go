@@ -72,10 +72,16 @@ func (r *reconciler) removeFormers(ctx context.Context, s *scope, target locatio
 	return forbidden
 }
 
-// removeFormer removes the Secret at a location that is no longer the target. A location that this object may not read
-// cannot block the target for ever: if no write there was ever confirmed, an event reports it instead. One that was
-// confirmed is reported if it stays, because the status forgets it.
+// removeFormer removes the Secret at a location that is no longer the target, or leaves it, as the policy says. A location that
+// this object may not read cannot block the target for ever: if no write there was ever confirmed, an event reports it instead.
+// One that was confirmed is reported if it stays, because the status forgets it.
 func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location) error {
+	if s.sync.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+		r.announceLeft(s, former, orphaned)
+
+		return nil
+	}
+
 	written := s.confirmedHere(former)
 	kept, err := r.remove(ctx, s, s.opened.Cluster, former)
 

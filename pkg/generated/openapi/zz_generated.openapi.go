@@ -7534,7 +7534,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deletionPolicy says whether the Secret goes with this object: Delete (the default) or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
+							Description: "deletionPolicy says whether the Secret goes with this object, and with its place in targetSecretRef: Delete (the default) or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Delete", "Orphan"},
@@ -8538,7 +8538,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncSpec(ref common.ReferenceCallba
 					},
 					"deletionPolicy": {
 						SchemaProps: spec.SchemaProps{
-							Description: "deletionPolicy says whether the written Secret goes with this object: Delete (the default) or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
+							Description: "deletionPolicy says whether the written Secret goes with this object, and with its place in targetSecretRef: Delete (the default) or Orphan.\n\nPossible enum values:\n - `\"Delete\"` removes what the object wrote.\n - `\"Orphan\"` leaves what the object wrote.",
 							Type:        []string{"string"},
 							Format:      "",
 							Enum:        []interface{}{"Delete", "Orphan"},

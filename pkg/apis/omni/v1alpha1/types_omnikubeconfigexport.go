@@ -47,7 +47,8 @@ type OmniKubeconfigExportSpec struct {
 	// +optional
 	RenewBefore Duration `json:"renewBefore,omitempty"`
 
-	// deletionPolicy says whether the Secret goes with this object: Delete (the default) or Orphan.
+	// deletionPolicy says whether the Secret goes with this object, and with its place in targetSecretRef: Delete (the
+	// default) or Orphan.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 

@@ -68,7 +68,8 @@ type OmniSecretSyncSpec struct {
 	// +optional
 	Adopt bool `json:"adopt"`
 
-	// deletionPolicy says whether the written Secret goes with this object: Delete (the default) or Orphan.
+	// deletionPolicy says whether the written Secret goes with this object, and with its place in targetSecretRef: Delete
+	// (the default) or Orphan.
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 }

@@ -38,7 +38,8 @@ type OmniKubeconfigExportSpecApplyConfiguration struct {
 	// renewBefore is how long before expiry a new kubeconfig is written; more than 0 and less than ttl.
 	// Unset means at expiry, which leaves its readers a moment without access.
 	RenewBefore *omniv1alpha1.Duration `json:"renewBefore,omitempty"`
-	// deletionPolicy says whether the Secret goes with this object: Delete (the default) or Orphan.
+	// deletionPolicy says whether the Secret goes with this object, and with its place in targetSecretRef: Delete (the
+	// default) or Orphan.
 	DeletionPolicy *omniv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 	// contextNamespace is the default namespace in the kubeconfig's context.
 	ContextNamespace *string `json:"contextNamespace,omitempty"`

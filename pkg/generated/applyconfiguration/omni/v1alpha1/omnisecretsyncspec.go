@@ -48,7 +48,8 @@ type OmniSecretSyncSpecApplyConfiguration struct {
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 	// adopt allows overwriting a Secret that this object did not write.
 	Adopt *bool `json:"adopt,omitempty"`
-	// deletionPolicy says whether the written Secret goes with this object: Delete (the default) or Orphan.
+	// deletionPolicy says whether the written Secret goes with this object, and with its place in targetSecretRef: Delete
+	// (the default) or Orphan.
 	DeletionPolicy *omniv1alpha1.DeletionPolicy `json:"deletionPolicy,omitempty"`
 }
 
