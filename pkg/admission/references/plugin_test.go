@@ -79,6 +79,19 @@ func workers(cluster string) *v1alpha1.OmniWorkers {
 	return o
 }
 
+// syncOf copies these keys of Secret db; without any, all.
+func syncOf(keys ...string) *v1alpha1.OmniSecretSync {
+	o := &v1alpha1.OmniSecretSync{Spec: v1alpha1.OmniSecretSyncSpec{
+		ClusterRef: v1alpha1.LocalObjectReference{Name: "prod"}, SourceSecretRef: v1alpha1.LocalObjectReference{Name: "db"},
+	}}
+
+	for i, key := range keys {
+		o.Spec.Keys = append(o.Spec.Keys, v1alpha1.SecretKeyMapping{From: key, To: fmt.Sprint(i)})
+	}
+
+	return o
+}
+
 func TestValidate(t *testing.T) {
 	configMap := v1alpha1.Patch{ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "map", Key: "k"}}}
 
@@ -123,6 +136,11 @@ func TestValidate(t *testing.T) {
 		"the same values, the same cluster": {old: releaseIn("prod", "access", "k"), now: releaseIn("prod", "access", "k")},
 		"the same patch, another cluster":   {old: workers("prod"), now: workers("mine"), asked: []string{"get secrets a"}, refused: []string{"spec.patches[0]", `"a"`}},
 		"the same patch, the same cluster":  {old: workers("prod"), now: workers("prod")},
+		"a copy of the same keys":           {old: syncOf("a", "b"), now: syncOf("b", "a")},
+		"a copy of fewer keys":              {old: syncOf("a", "b"), now: syncOf("b")},
+		"a copy of one key more":            {old: syncOf("a"), now: syncOf("a", "b"), asked: []string{"get secrets db"}, refused: []string{"spec.sourceSecretRef", `"db"`}},
+		"a copy of all keys":                {old: syncOf("a"), now: syncOf(), asked: []string{"get secrets db"}, refused: []string{"spec.sourceSecretRef", `"db"`}},
+		"a copy of all keys, as now":        {old: syncOf(), now: syncOf()},
 		"credentials stay":                  {old: release("https://a", "auth"), now: release("https://a", "auth")},
 		"status":                            {now: cluster(secretPatch("a", "k")), subresource: "status"},
 		"scale":                             {now: cluster(secretPatch("a", "k")), subresource: "scale"},

@@ -57,15 +57,30 @@ func Of(object runtime.Object) []Reference {
 	case *v1alpha1.OmniMachine:
 		return patches(o.Spec.Patches, o.Spec.ClusterRef.Name)
 	case *v1alpha1.OmniSecretSync:
-		return []Reference{
-			keyed("spec.kubeconfigSecretRef", o.Spec.KubeconfigSecretRef, ""),
-			whole("spec.sourceSecretRef", o.Spec.SourceSecretRef.Name, o.Spec.ClusterRef.Name),
-		}
+		return ofSync(&o.Spec)
 	case *v1alpha1.OmniHelmRelease:
 		return ofRelease(&o.Spec)
 	default:
 		return nil
 	}
+}
+
+// ofSync lists the references of an OmniSecretSync: each key that it copies is one, because a key that is added is used for the first
+// time.
+func ofSync(spec *v1alpha1.OmniSecretSyncSpec) []Reference {
+	references := []Reference{keyed("spec.kubeconfigSecretRef", spec.KubeconfigSecretRef, "")}
+	source := whole("spec.sourceSecretRef", spec.SourceSecretRef.Name, spec.ClusterRef.Name)
+
+	if len(spec.Keys) == 0 {
+		return append(references, source)
+	}
+
+	for _, key := range spec.Keys {
+		source.Key = key.From
+		references = append(references, source)
+	}
+
+	return references
 }
 
 // ofRelease lists the references of an OmniHelmRelease. What becomes of values is not known, as the chart decides it; but

@@ -89,6 +89,9 @@ func fill(t *testing.T, value reflect.Value, path string, found *[]references.Re
 		if about {
 			reference("secrets", "Name")
 		}
+	case v1alpha1.SecretKeyMapping: // of the source, which is the last reference
+		(*found)[len(*found)-1].Key = "from"
+		value.FieldByName("From").SetString("from")
 	default:
 		if strings.HasSuffix(value.Type().Name(), "Reference") || about && value.Kind() != reflect.Pointer {
 			t.Errorf("%s (%s) may be a reference: list it in Of, or in notRead", path, value.Type())
