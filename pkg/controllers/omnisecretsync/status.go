@@ -35,6 +35,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 		status.PendingTargets = s.formerTargets(where)
 		status.Target = &v1alpha1.SyncedSecret{
 			Namespace: where.namespace, Name: where.name, Type: string(s.want.secretType), Hash: s.want.hash(),
+			Generation: s.sync.Generation,
 		}
 	}
 }

@@ -267,12 +267,13 @@ func (s *scope) confirmedHere(where location) bool {
 	return confirmed(s.sync, where) && clusteraccess.Moved(s.sync.Status.ClusterID, s.opened.ClusterID) == ""
 }
 
-// wroteThis reports whether this very content was written there before, for this generation.
+// wroteThis reports whether this very content was written there before, with the labels and annotations of this generation. A run
+// that failed observes a generation, too; statuses of earlier releases have nothing better.
 func (s *scope) wroteThis(where location) bool {
 	status := &s.sync.Status
 
 	return where == writtenLocation(s.sync) && s.confirmedHere(where) && status.LastSyncTime != nil && status.Target.Hash == s.want.hash() &&
-		status.ObservedGeneration == s.sync.Generation
+		cmp.Or(status.Target.Generation, status.ObservedGeneration) == s.sync.Generation
 }
 
 // wrote records a write and announces it, also that it reverts a change in the workload cluster, if the same content

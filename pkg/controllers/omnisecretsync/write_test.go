@@ -367,6 +367,35 @@ func conditions(reason string) []metav1.Condition {
 	return []metav1.Condition{{Type: v1alpha1.ConditionSynced, Status: metav1.ConditionFalse, Reason: reason}}
 }
 
+// A user changes the labels of the copy, and the next run does not come to write it: the status observes that generation all the
+// same. The run after it writes at once and blames nobody; if the labels are changed back then, somebody else did that.
+func TestAChangeOfTheLabelsIsTheUsers(t *testing.T) {
+	m := newMover(t)
+	m.to("apps", "a")
+	m.sync.Generation, m.sync.Status.ObservedGeneration = 1, 1
+	m.settle()
+	m.all()
+
+	m.sync.Generation, m.store.forbidden = 2, "apps"
+	m.run()
+	m.sync.Status.ObservedGeneration, m.store.forbidden = 2, ""
+	m.store.secrets["apps/a"].Labels["team"] = "the former one"
+
+	if outcome := m.run(); !outcome.Continues() {
+		t.Errorf("%s: %s", outcome.Reason(), outcome.Message())
+	}
+
+	if told := m.all(); !strings.Contains(told, "Updated Updated Secret apps/a") {
+		t.Errorf("events:\n%s", told)
+	}
+
+	m.store.secrets["apps/a"].Labels["team"] = "the former one"
+
+	if outcome := m.run(); outcome.Reason() != v1alpha1.ReasonConflict || !strings.Contains(outcome.Message(), "(labels)") {
+		t.Errorf("%s: %s", outcome.Reason(), outcome.Message())
+	}
+}
+
 // Somebody changes the Secret back at once: the same content is written once a minute, and new content at once.
 func TestRewritePause(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

@@ -10034,6 +10034,13 @@ func schema_pkg_apis_omni_v1alpha1_SyncedSecret(ref common.ReferenceCallback) co
 							Format:      "",
 						},
 					},
+					"generation": {
+						SchemaProps: spec.SchemaProps{
+							Description: "generation is the metadata.generation of this object whose labels and annotations it was last seen to have.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
 				},
 				Required: []string{"name", "namespace"},
 			},

@@ -143,6 +143,10 @@ type SyncedSecret struct {
 	// hash is the sha256 of this object's UID, the type and the data that was written.
 	// +optional
 	Hash string `json:"hash,omitempty"`
+
+	// generation is the metadata.generation of this object whose labels and annotations it was last seen to have.
+	// +optional
+	Generation int64 `json:"generation,omitempty"`
 }
 
 // +k8s:deepcopy-gen:interfaces=k8s.io/apimachinery/pkg/runtime.Object

@@ -31,6 +31,8 @@ type SyncedSecretApplyConfiguration struct {
 	Type *string `json:"type,omitempty"`
 	// hash is the sha256 of this object's UID, the type and the data that was written.
 	Hash *string `json:"hash,omitempty"`
+	// generation is the metadata.generation of this object whose labels and annotations it was last seen to have.
+	Generation *int64 `json:"generation,omitempty"`
 }
 
 // SyncedSecretApplyConfiguration constructs a declarative configuration of the SyncedSecret type for use with
@@ -68,5 +70,13 @@ func (b *SyncedSecretApplyConfiguration) WithType(value string) *SyncedSecretApp
 // If called multiple times, the Hash field is set to the value of the last call.
 func (b *SyncedSecretApplyConfiguration) WithHash(value string) *SyncedSecretApplyConfiguration {
 	b.Hash = &value
+	return b
+}
+
+// WithGeneration sets the Generation field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Generation field is set to the value of the last call.
+func (b *SyncedSecretApplyConfiguration) WithGeneration(value int64) *SyncedSecretApplyConfiguration {
+	b.Generation = &value
 	return b
 }
