@@ -68,8 +68,9 @@ func build(sync *v1alpha1.OmniSecretSync, source *corev1.Secret, hub string) (co
 	wanted.labels = map[string]string{labelManagedBy: managedBy, labelOwnerUID: string(sync.UID), labelHub: hub}
 	wanted.annotations = map[string]string{annotationOwnerNS: sync.Namespace, annotationOwner: sync.Name}
 
+	// What the object is known by has keys of ours, which the rules refuse in a spec.
 	for key, value := range sync.Spec.Labels {
-		if _, reserved := wanted.labels[key]; !reserved {
+		if _, reserved := wanted.labels[key]; !reserved || key == labelManagedBy {
 			wanted.labels[key] = value
 		}
 	}

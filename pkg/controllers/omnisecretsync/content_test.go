@@ -106,7 +106,7 @@ func TestFillTakesBack(t *testing.T) {
 	live := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"theirs": "1"}}}
 	before.fill(live)
 
-	sync.Spec.Labels, sync.Spec.Annotations = map[string]string{"kept": "2"}, nil
+	sync.Spec.Labels, sync.Spec.Annotations = map[string]string{"kept": "2", "app.kubernetes.io/managed-by": "platform"}, nil
 
 	after, err := build(sync, source(), thisHub)
 	if err != nil {
@@ -115,13 +115,19 @@ func TestFillTakesBack(t *testing.T) {
 
 	after.fill(live)
 
-	want := map[string]string{"theirs": "1", "kept": "2", "app.kubernetes.io/managed-by": "omni-controller", "omni.texashpc.com/owner-uid": uid, "omni.texashpc.com/hub-id": thisHub}
+	want := map[string]string{"theirs": "1", "kept": "2", "app.kubernetes.io/managed-by": "platform", "omni.texashpc.com/owner-uid": uid, "omni.texashpc.com/hub-id": thisHub}
 	if diff := cmp.Diff(want, live.Labels); diff != "" {
 		t.Errorf("labels (-want +got)\n%s", diff)
 	}
 
-	if _, old := live.Annotations["old"]; old || live.Annotations[annotationMetadata] != "label:kept" {
+	if _, old := live.Annotations["old"]; old || live.Annotations[annotationMetadata] != "label:app.kubernetes.io/managed-by,label:kept" {
 		t.Errorf("annotations: %v", live.Annotations)
+	}
+
+	before.fill(live)
+
+	if got := live.Labels["app.kubernetes.io/managed-by"]; got != "omni-controller" {
+		t.Errorf("managed by %q, when the spec does not say it any more", got)
 	}
 }
 
