@@ -84,7 +84,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	return nil
 }
 
-// begun lists the references that were not there before.
+// begun lists the references that were not there before. Who has all keys of a Secret copied may have fewer copied.
 func begun(before, now []Reference) []Reference {
 	known := map[use]bool{}
 	for _, reference := range before {
@@ -94,7 +94,7 @@ func begun(before, now []Reference) []Reference {
 	var fresh []Reference
 
 	for _, reference := range now {
-		if !known[reference.use()] {
+		if !known[reference.use()] && !known[reference.all().use()] {
 			fresh = append(fresh, reference)
 		}
 	}

@@ -140,6 +140,7 @@ func TestValidate(t *testing.T) {
 		"a copy of fewer keys":              {old: syncOf("a", "b"), now: syncOf("b")},
 		"a copy of one key more":            {old: syncOf("a"), now: syncOf("a", "b"), asked: []string{"get secrets db"}, refused: []string{"spec.sourceSecretRef", `"db"`}},
 		"a copy of all keys":                {old: syncOf("a"), now: syncOf(), asked: []string{"get secrets db"}, refused: []string{"spec.sourceSecretRef", `"db"`}},
+		"a copy of some keys, of all":       {old: syncOf(), now: syncOf("a")},
 		"a copy of all keys, as now":        {old: syncOf(), now: syncOf()},
 		"credentials stay":                  {old: release("https://a", "auth"), now: release("https://a", "auth")},
 		"status":                            {now: cluster(secretPatch("a", "k")), subresource: "status"},

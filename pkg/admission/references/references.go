@@ -65,11 +65,23 @@ func Of(object runtime.Object) []Reference {
 	}
 }
 
+// sourceOfSync is the field whose references without a key are for all keys; elsewhere they are for a default one.
+const sourceOfSync = "spec.sourceSecretRef"
+
+// all is the reference to all keys; the same one where that means something else.
+func (r Reference) all() Reference {
+	if r.Field == sourceOfSync {
+		r.Key = ""
+	}
+
+	return r
+}
+
 // ofSync lists the references of an OmniSecretSync: each key that it copies is one, because a key that is added is used for the first
 // time.
 func ofSync(spec *v1alpha1.OmniSecretSyncSpec) []Reference {
 	references := []Reference{keyed("spec.kubeconfigSecretRef", spec.KubeconfigSecretRef, "")}
-	source := whole("spec.sourceSecretRef", spec.SourceSecretRef.Name, spec.ClusterRef.Name)
+	source := whole(sourceOfSync, spec.SourceSecretRef.Name, spec.ClusterRef.Name)
 
 	if len(spec.Keys) == 0 {
 		return append(references, source)

@@ -53,8 +53,10 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 	return r.cleanUp(ctx, s, s.opened.Cluster)
 }
 
-// cleanUp removes the Secrets at every location where one may be.
+// cleanUp removes the Secrets at every location where one may be. One that cannot be removed does not hold back the others.
 func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteraccess.Cluster) (loop.Outcome, error) {
+	outcome := loop.Continue(v1alpha1.ReasonDeleting, "done")
+
 	for _, where := range knownLocations(s.sync) {
 		kept, err := r.remove(ctx, s, cluster, where)
 		if err == nil {
@@ -65,15 +67,17 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 			continue
 		}
 
-		action, why := r.giveUp(s, cluster, where, err)
-		if action != clusteraccess.ActionLetGo {
+		switch action, why := r.giveUp(s, cluster, where, err); {
+		case action == clusteraccess.ActionLetGo:
+			r.announceLeft(s, where, why)
+		case clusteraccess.Unreachable(err): // nor is any other
 			return loop.Block(retryPause, clusteraccess.Reason(err), "%s", why), nil
+		case outcome.Continues():
+			outcome = loop.Block(retryPause, clusteraccess.Reason(err), "%s", why)
 		}
-
-		r.announceLeft(s, where, why)
 	}
 
-	return loop.Continue(v1alpha1.ReasonDeleting, "done"), nil
+	return outcome, nil
 }
 
 // giveUp decides what to do about a Secret that could not be removed.

@@ -263,8 +263,8 @@ func TestAFormerTargetThatMayNotBeRead(t *testing.T) {
 	}
 
 	outcome, err := m.r.cleanUp(t.Context(), &scope{sync: m.sync, opened: m.opened()}, m.cluster)
-	if err != nil || !outcome.Blocks() {
-		t.Errorf("a deletion: %s, %v", outcome.Message(), err)
+	if err != nil || !outcome.Blocks() || m.store.names() != "apps/a" {
+		t.Errorf("a deletion: %s, %v; the cluster has %q", outcome.Message(), err, m.store.names())
 	}
 
 	m.store.forbidden = ""
@@ -298,6 +298,28 @@ func TestAFormerCopyThatIsToStay(t *testing.T) {
 				t.Errorf("events:\n%s", told)
 			}
 		})
+	}
+}
+
+// What was at a former target is not said to be ours because the policy is Orphan: somebody might remove a stranger's Secret.
+func TestAFormerTargetOfSomebodyElse(t *testing.T) {
+	m := newMover(t)
+	m.sync.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+	m.store.secrets["apps/theirs"] = &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Namespace: "apps", Name: "theirs", UID: types.UID("x")},
+	}
+	m.to("apps", "theirs")
+	m.run()
+
+	if outcome := m.run(); outcome.Reason() != v1alpha1.ReasonForeignTarget {
+		t.Fatalf("got %+v", outcome)
+	}
+
+	m.to("apps", "mine")
+	m.settle()
+
+	if told := m.all(); strings.Contains(told, "LeftBehind") || m.store.names() != "apps/mine apps/theirs" {
+		t.Errorf("the cluster has %q, events:\n%s", m.store.names(), told)
 	}
 }
 

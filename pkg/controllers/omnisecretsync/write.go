@@ -76,13 +76,16 @@ func (r *reconciler) removeFormers(ctx context.Context, s *scope, target locatio
 // this object may not read cannot block the target for ever: if no write there was ever confirmed, an event reports it instead.
 // One that was confirmed is reported if it stays, because the status forgets it.
 func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location) error {
+	written := s.confirmedHere(former)
+
 	if s.sync.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
-		r.announceLeft(s, former, orphaned)
+		if written || s.mayBeOurs(ctx, former) {
+			r.announceLeft(s, former, orphaned)
+		}
 
 		return nil
 	}
 
-	written := s.confirmedHere(former)
 	kept, err := r.remove(ctx, s, s.opened.Cluster, former)
 
 	switch {
@@ -97,6 +100,13 @@ func (r *reconciler) removeFormer(ctx context.Context, s *scope, former location
 	}
 
 	return nil
+}
+
+// mayBeOurs reports whether what is at a location carries the object's mark, or cannot be read.
+func (s *scope) mayBeOurs(ctx context.Context, where location) bool {
+	live, err := read(ctx, s.opened.Cluster, where)
+
+	return err == nil && carriesMark(live, string(s.sync.UID)) || err != nil && !clusteraccess.NotFound(err)
 }
 
 // removeOldest makes room for another location: a target that changes again and again while nothing can be written must
@@ -268,9 +278,13 @@ func (s *scope) confirmedHere(where location) bool {
 }
 
 // wroteThis reports whether this very content was written there before, with the labels and annotations of this generation. A run
-// that failed observes a generation, too; statuses of earlier releases have nothing better.
+// that failed observes a generation, too; statuses of earlier releases have nothing better, and those left a label out.
 func (s *scope) wroteThis(where location) bool {
 	status := &s.sync.Status
+
+	if _, leftOut := s.sync.Spec.Labels[labelManagedBy]; leftOut && status.Target != nil && status.Target.Generation == 0 {
+		return false
+	}
 
 	return where == writtenLocation(s.sync) && s.confirmedHere(where) && status.LastSyncTime != nil && status.Target.Hash == s.want.hash() &&
 		cmp.Or(status.Target.Generation, status.ObservedGeneration) == s.sync.Generation

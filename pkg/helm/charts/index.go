@@ -75,7 +75,7 @@ func (f *Fetcher) index(ctx context.Context, s *sourceClient, source *Source, ne
 	value, err := f.askOnce(ctx, key, indexURL(source), source, func(ctx context.Context) (any, error) {
 		// Somebody else's question may have ended since.
 		latest, _ := f.cache.get(key).(*index)
-		if latest != kept && f.counts(latest.fetchedAt, source) {
+		if latest != nil && latest != kept && f.counts(latest.fetchedAt, source) {
 			return latest, nil
 		}
 
