@@ -31,13 +31,13 @@ func Write[T any](ctx context.Context, cluster *Cluster, write func(context.Cont
 
 // within runs do within a number of readTimeouts. If do times out, the cluster is marked as silent until again ends within the
 // same time.
-func within[T any](ctx context.Context, factor time.Duration, cluster *Cluster, do func(context.Context) (T, error), again func(context.Context)) (T, error) {
+func within[T any](ctx context.Context, factor int, cluster *Cluster, do func(context.Context) (T, error), again func(context.Context)) (T, error) {
 	limit := readTimeout
 	if cluster != nil {
 		limit = cluster.readTimeout
 	}
 
-	limited, cancel := context.WithTimeout(ctx, factor*limit)
+	limited, cancel := context.WithTimeout(ctx, time.Duration(factor)*limit)
 	defer cancel()
 
 	found, err := do(limited)
@@ -51,7 +51,7 @@ func within[T any](ctx context.Context, factor time.Duration, cluster *Cluster, 
 // unanswered is a request that timed out.
 type unanswered struct {
 	repeat func(context.Context)
-	factor time.Duration // how many times readTimeout it may take
+	factor int // how many times readTimeout it may take
 }
 
 // fallSilent marks the cluster as silent, and stores the request to repeat.
@@ -72,7 +72,7 @@ func (c *Cluster) timedOut() (*unanswered, time.Duration) {
 		return nil, 0
 	}
 
-	return c.askAgain, c.askAgain.factor * c.readTimeout
+	return c.askAgain, time.Duration(c.askAgain.factor) * c.readTimeout
 }
 
 // listen repeats the request that timed out. Any answer is enough.

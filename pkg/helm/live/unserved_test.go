@@ -91,3 +91,28 @@ func TestAnUninstallWithoutAKind(t *testing.T) {
 		t.Errorf("told %q", r.notes)
 	}
 }
+
+// A kind goes with its objects when both are of the release. The API server does not serve it any more when they are looked for.
+func TestAKindOfTheReleaseGoes(t *testing.T) {
+	for name, end := range map[string]func(r *release){
+		"uninstalled": func(r *release) {
+			r.wanted.Absent = true
+			r.want(helm.ActionUninstall, chartOf("3.0.0", configMap("one")), "")
+		},
+		"not in the chart any more": func(r *release) { r.want(helm.ActionUpgrade, chartOf("3.0.0", configMap("one")), "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			kind := strings.NewReplacer("things", "goings", "Thing", "Going").Replace(crd) + "---\n"
+			object := "apiVersion: live.example.com/v1\nkind: Going\nmetadata: {name: own}\n"
+
+			r := newRelease(t)
+			r.want(helm.ActionInstall, chartOf("1.0.0", kind+configMap("one")), "")
+			r.want(helm.ActionUpgrade, chartOf("2.0.0", kind+object+configMap("one")), "")
+			end(r)
+
+			if _, err := findCRD(t, "Going"); !apierrors.IsNotFound(err) {
+				t.Errorf("the CRD is there: %v", err)
+			}
+		})
+	}
+}
