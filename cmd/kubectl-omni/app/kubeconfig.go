@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -13,6 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	omnisession "omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 )
 
 // clientID is the OIDC client of Omni for programs on the computers of people.
@@ -27,7 +29,8 @@ func (t *tool) kubeconfigCommand() *cobra.Command {
 		Long: `kubeconfig prints the kubeconfig that omnictl makes for people. It holds no credential: at the first request kubectl runs kubelogin
 (the plugin oidc-login), which opens a browser, and the access policies of Omni decide who may do what. It needs no right but to get the
 OmniCluster and its OmniConnection. It is an error while the OmniCluster says that the cluster of its name in Omni is not
-its own, or may not be: you would work in another cluster.`,
+its own, or may not be, and while it does not show its own cluster (status.omni) where the OmniConnection leads now
+(status.endpoint of both): you would work in another cluster.`,
 		Example: `  kubectl omni kubeconfig edge-01 -n fleet
 
   # Add a context to your own kubeconfig
@@ -80,6 +83,10 @@ func (t *tool) kubeconfigFor(ctx context.Context, name string) (*clientcmdapi.Co
 		return nil, err
 	}
 
+	if err := checkSeen(cluster, connection); err != nil {
+		return nil, err
+	}
+
 	access := connection.Status.Access
 	if access == nil {
 		return nil, fmt.Errorf("OmniConnection %q does not say how people reach its clusters: it has to be Ready once, with this version of omni-controller",
@@ -111,6 +118,22 @@ func checkOwned(cluster *v1alpha1.OmniCluster) error {
 			return fmt.Errorf("a kubeconfig would lead into a cluster that is not known to be that of OmniCluster %q, which says %s: %s",
 				cluster.Name, condition.Reason, condition.Message)
 		}
+	}
+
+	return nil
+}
+
+// checkSeen returns an error unless the object's own cluster was seen where the connection leads now. While Omni cannot be read, as just
+// after the connection has got another endpoint, no condition says whose the cluster of this name is there.
+func checkSeen(cluster *v1alpha1.OmniCluster, connection *v1alpha1.OmniConnection) error {
+	if cluster.Status.Omni == nil { // it is kept while Omni cannot be read
+		return fmt.Errorf("the cluster of OmniCluster %q is not known to be in Omni: a kubeconfig would lead to whichever has its name there",
+			cluster.Name)
+	}
+
+	if seen, leads := cluster.Status.Endpoint, connection.Status.Endpoint; seen == "" || !omnisession.SameEndpoint(seen, leads) {
+		return fmt.Errorf("the cluster of OmniCluster %q was last seen at %s, and OmniConnection %q leads to %s: it is not known to be there",
+			cluster.Name, cmp.Or(seen, "no endpoint"), connection.Name, cmp.Or(leads, "no endpoint"))
 	}
 
 	return nil

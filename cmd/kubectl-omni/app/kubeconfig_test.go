@@ -133,6 +133,7 @@ func TestKubeconfigNeedsAccess(t *testing.T) {
 		s := newSession(t)
 		connection := &v1alpha1.OmniConnection{}
 		connection.Name, connection.Namespace, connection.Status.Access = "omni", "fleet", access
+		connection.Status.Endpoint = "https://omni.example.com"
 
 		if err := s.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource("omniconnections"), connection, "fleet"); err != nil {
 			t.Fatal(err)
@@ -172,6 +173,29 @@ func TestKubeconfigOfAnotherCluster(t *testing.T) {
 			output, _, err := s.run(args...)
 			if err == nil || !strings.Contains(err.Error(), one.Reason+": "+one.Message) || output != "" {
 				t.Errorf("%s %s: %v: %v %s", one.Type, one.Reason, args, err, output)
+			}
+		}
+	}
+}
+
+// TestKubeconfigNeedsEvidence has OmniClusters that do not say that the cluster is not their own, but do not show either that it is: the
+// connection may lead to another Omni, which could not be read since.
+func TestKubeconfigNeedsEvidence(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for want, change := range map[string]func(*v1alpha1.OmniClusterStatus){
+		"is not known to be in Omni":                     func(status *v1alpha1.OmniClusterStatus) { status.Omni = nil },
+		"was last seen at https://elsewhere.example.com": func(status *v1alpha1.OmniClusterStatus) { status.Endpoint = "https://elsewhere.example.com" },
+		"was last seen at no endpoint":                   func(status *v1alpha1.OmniClusterStatus) { status.Endpoint = "" },
+	} {
+		s := newSession(t)
+		cluster := s.cluster("edge-01")
+		change(&cluster.Status)
+		s.put("omniclusters", cluster)
+
+		for _, args := range [][]string{{"kubeconfig", "edge-01"}, {"kubeconfig", "edge-01", "--merge"}} {
+			if output, _, err := s.run(args...); err == nil || !strings.Contains(err.Error(), want) || output != "" {
+				t.Errorf("%s: %v: %v %s", want, args, err, output)
 			}
 		}
 	}
