@@ -176,6 +176,21 @@ func deepDatabase(t *testing.T, pages, pageBytes int) string {
 		binary.NativeEndian.PutUint64(field[72:], sum.Sum64())
 	}
 
+	return largeFile(t, (first+pages*each)*4096, func(write func(content []byte, at int)) {
+		write(database, 0)
+		write(branchOf(root/4096, 1, key, first), root)
+
+		for i := range pages {
+			number := first + i*each
+			write(branchOf(number, each, key, number+each), number*4096)
+		}
+	})
+}
+
+// largeFile makes a snapshot of that many bytes, with its checksum. What is not written takes no room on the disk.
+func largeFile(t *testing.T, size int, fill func(write func(content []byte, at int))) string {
+	t.Helper()
+
 	file, err := os.Create(filepath.Join(t.TempDir(), "snapshot.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -188,25 +203,18 @@ func deepDatabase(t *testing.T, pages, pageBytes int) string {
 		}
 	}
 
-	write(database, 0)
-	write(branchOf(root/4096, 1, key, first), root)
+	fill(write)
 
-	for i := range pages {
-		number := first + i*each
-		write(branchOf(number, each, key, number+each), number*4096)
-	}
-
-	size := int64(first+pages*each) * 4096
-	if err := file.Truncate(size); err != nil {
+	if err := file.Truncate(int64(size)); err != nil {
 		t.Fatal(err)
 	}
 
 	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, size)); err != nil {
+	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, int64(size))); err != nil {
 		t.Fatal(err)
 	}
 
-	write(sum.Sum(nil), int(size))
+	write(sum.Sum(nil), size)
 
 	return file.Name()
 }
@@ -246,22 +254,57 @@ func TestInspectDeepTree(t *testing.T) {
 
 // TestInspectPageSize: nor can a page have any size.
 func TestInspectPageSize(t *testing.T) {
-	for _, size := range []uint32{0, 1, 16, 512, 1 << 31} {
-		database := largerDatabase(t)
-
-		for meta := range 2 {
-			field := database[meta*4096:]
-			binary.NativeEndian.PutUint32(field[24:], size)
-
-			sum := fnv.New64a()
-			sum.Write(field[16:72])
-			binary.NativeEndian.PutUint64(field[72:], sum.Sum64())
-		}
+	for _, size := range []int{0, 1, 16, 512, 128 << 20, 1 << 31} {
+		path := databaseOfPages(t, size)
 
 		foreigntest.WantPeak(t, 64<<20, func() {
-			if _, err := inspect(t, signed(database)); err == nil {
+			if _, err := snapshot.Inspect(path); err == nil {
 				t.Errorf("pages of %d bytes", size)
 			}
 		})
 	}
+}
+
+// TestInspectPagesOfMachines: the pages of a machine have up to 64 KiB.
+func TestInspectPagesOfMachines(t *testing.T) {
+	for size, want := range map[int]bool{4 << 10: true, 16 << 10: true, 64 << 10: true, 128 << 10: false} {
+		if _, err := inspect(t, signed(databaseOf(t, &bolt.Options{PageSize: size}, fill))); (err == nil) != want {
+			t.Errorf("pages of %d bytes: %v", size, err)
+		}
+	}
+}
+
+// databaseOfPages makes a file that says that its pages are that large. It has three of them, the root among them, if that
+// is a file that can be read in a moment.
+func databaseOfPages(t *testing.T, size int) string {
+	t.Helper()
+
+	database := largerDatabase(t)
+	root := bytes.Clone(database[4096*binary.NativeEndian.Uint64(database[32:]):][:4096])
+	binary.NativeEndian.PutUint64(root, 2)
+
+	large := size > 4096 && size <= 128<<20
+
+	for meta := range 2 {
+		field := database[meta*4096:]
+		binary.NativeEndian.PutUint32(field[24:], uint32(size))
+
+		if large {
+			binary.NativeEndian.PutUint64(field[32:], 2) // the root
+			binary.NativeEndian.PutUint64(field[56:], 3) // the number of pages
+		}
+
+		sum := fnv.New64a()
+		sum.Write(field[16:72])
+		binary.NativeEndian.PutUint64(field[72:], sum.Sum64())
+	}
+
+	if !large {
+		return largeFile(t, len(database), func(write func(content []byte, at int)) { write(database, 0) })
+	}
+
+	return largeFile(t, 3*size, func(write func(content []byte, at int)) {
+		write(database, 0)
+		write(root, 2*size)
+	})
 }

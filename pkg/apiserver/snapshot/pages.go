@@ -24,8 +24,9 @@ const (
 	// freelistAt is where a meta page has the number of the page with the list of free pages; noFreelist if there is none.
 	freelistAt = 48
 	noFreelist = math.MaxUint64
-	// minPageSize is the smallest page that bbolt looks for. etcd's are as large as those of the machine: 4 KiB, or more.
-	minPageSize = 1 << 10
+	// minPageSize is the smallest page that bbolt looks for. etcd's are as large as those of the machine: 4 KiB, or more. No
+	// machine with Linux has larger ones than maxPageSize.
+	minPageSize, maxPageSize = 1 << 10, 64 << 10
 	// maxHeld bounds the pages that are in memory at once, in bytes: those from the root to the one that is read. There are five
 	// or so, the largest with values as large as the largest request. The list of free pages takes 8 bytes for each of them: 16 MiB
 	// in a database of 8 GiB, the most that etcd recommends.
@@ -48,7 +49,7 @@ func openPages(file io.ReaderAt, size int64, tx *bolt.Tx) (*database, error) {
 	d := &database{file: file, pageSize: int64(tx.DB().Info().PageSize), root: uint64(tx.Cursor().Bucket().Root())}
 
 	// A meta page that was not damaged, but made, can have any size.
-	if d.pageSize < minPageSize || tx.Size() < 2*d.pageSize || tx.Size() > size {
+	if d.pageSize < minPageSize || d.pageSize > maxPageSize || tx.Size() < 2*d.pageSize || tx.Size() > size {
 		return nil, errPages
 	}
 
