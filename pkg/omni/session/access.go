@@ -60,8 +60,9 @@ var accessLimits = foreign.Limits{Bytes: 64 << 10, Depth: 16, Nodes: 1000, Expan
 // accountName matches valid account names: the name becomes part of names in kubeconfigs.
 var accountName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$`)
 
-// Access returns how users reach Omni's clusters. The session keeps a success for accessTerm and a failure for accessPause,
-// but for that of a caller that gave up, which says nothing of Omni. The call is bounded by CallTimeout and needs the role Reader.
+// Access returns how users reach Omni's clusters. The session keeps a success for accessTerm and a failure for accessPause, also
+// that Omni did not answer within the caller's time; but not that of a caller that was stopped or had no time when it came, which
+// says nothing of Omni. The call is bounded by CallTimeout and needs the role Reader.
 //
 // Errors: those of the call, see Classify; or errAccess, which names the unexpected part of the answer.
 func (s *Session) Access(ctx context.Context) (Access, error) {
@@ -73,12 +74,16 @@ func (s *Session) Access(ctx context.Context) (Access, error) {
 		return known.access, known.err
 	}
 
+	if err := ctx.Err(); err != nil {
+		return Access{}, fmt.Errorf("ask for a kubeconfig for people: %w", err)
+	}
+
 	access, err := s.askForAccess(ctx)
 
 	switch {
 	case err == nil:
 		s.access.Store(&accessAnswer{access: access, until: time.Now().Add(accessTerm)})
-	case ctx.Err() == nil:
+	case !errors.Is(ctx.Err(), context.Canceled):
 		s.access.Store(&accessAnswer{err: err, until: time.Now().Add(accessPause)})
 	}
 

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,6 +44,42 @@ func TestAccessGivenUp(t *testing.T) {
 
 	if access, err := session.Access(t.Context()); err != nil || access.Account == "" {
 		t.Errorf("the next one: %+v %v", access, err)
+	}
+}
+
+// TestAccessTooSlow: an Omni that takes longer than a caller has is not asked at every run. One whose caller was stopped meanwhile is.
+func TestAccessTooSlow(t *testing.T) {
+	for name, test := range map[string]struct {
+		caller func() (context.Context, context.CancelFunc)
+		asked  int32
+	}{
+		"no answer in time": {func() (context.Context, context.CancelFunc) {
+			return context.WithTimeout(t.Context(), 200*time.Millisecond)
+		}, 1},
+		"stopped": {func() (context.Context, context.CancelFunc) {
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(200*time.Millisecond, cancel)
+
+			return ctx, cancel
+		}, 2},
+	} {
+		var asked atomic.Int32
+
+		sim, session := issuingSession(t, omnisim.RoleReader)
+		sim.Inject(omnisim.Fault{Method: "Kubeconfig", Hang: true, OnHit: func() { asked.Add(1) }})
+
+		for range 2 {
+			ctx, cancel := test.caller()
+			if _, err := session.Access(ctx); err == nil {
+				t.Errorf("%s: it is answered", name)
+			}
+
+			cancel()
+		}
+
+		if got := asked.Load(); got != test.asked {
+			t.Errorf("%s: asked %d times, want %d", name, got, test.asked)
+		}
 	}
 }
 
