@@ -127,7 +127,7 @@ func unpackAndSwap(dataDir, unfinished string, now time.Time, fetch func(string)
 	}
 
 	// No server writes more than once a microsecond, so the clock is above what an earlier restore handed out, also if that
-	// data is gone. It is below 2^53, as clients may expect that read a resourceVersion as a number.
+	// data is gone, unless the clock was set back. It is below 2^53, as clients may expect that read a resourceVersion as a number.
 	revision := max(info.Revision+minRevisionBump, lastRevision(dataDir)+minRevisionBump, now.UnixMicro())
 	unpacked := filepath.Join(unfinished, "data")
 
