@@ -2,6 +2,7 @@ package app
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -85,6 +86,13 @@ func addDeletionRights(add func(namespace, group, resource, name string, verbs .
 	add(served, rbacv1.GroupName, "rolebindings", options.RoleBinding, "get")
 	add(served, rbacv1.GroupName, "rolebindings", "", "create")
 	add(options.leaseNamespace(), "coordination.k8s.io", "leases", leaseName, "patch")
+}
+
+// ownRightsOf returns those of rightsOf that are for objects of our kinds.
+func ownRightsOf(served string, options *Options) []authorizationv1.ResourceAttributes {
+	return slices.DeleteFunc(rightsOf(served, options), func(right authorizationv1.ResourceAttributes) bool {
+		return right.Group != v1alpha1.GroupName
+	})
 }
 
 // described returns a right as text.

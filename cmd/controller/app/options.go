@@ -152,7 +152,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName, "Name of this management cluster, written on the clusters in Omni for people.")
 	flags.StringVar(&o.HubID, hub.FlagID, o.HubID, hub.FlagIDUsage)
 	flags.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "How much to log, 0 to 4. At 1 the outcome of every phase of every reconcile, at 2 every plan in full.")
-	flags.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "How long to wait at the start for the API, and for the right to read it.")
+	flags.DurationVar(&o.StartTimeout, "start-timeout", o.StartTimeout, "How long to wait at the start for the API, and for the rights to its kinds.")
 	flags.Float64Var(&o.Limits.QPS, "omni-qps", o.Limits.QPS, "How many calls per second each OmniConnection may send to its Omni.")
 	flags.IntVar(&o.Limits.Burst, "omni-burst", o.Limits.Burst, "How many calls each OmniConnection may send at once, above --omni-qps.")
 

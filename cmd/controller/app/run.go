@@ -130,7 +130,7 @@ const startRole = "omni-controller-crd-check"
 
 // askHub waits until the controller may start, and returns what it has learned about the hub.
 func (o *Options) askHub(ctx context.Context, config *rest.Config) (meta.RESTMapper, string, error) {
-	mapper, err := waitForStart(ctx, config, o.served(), o.servedNamespace(), o.StartTimeout)
+	mapper, err := waitForStart(ctx, config, o)
 	if err != nil {
 		return nil, "", err
 	}

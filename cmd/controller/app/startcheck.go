@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -48,17 +50,19 @@ func (o *Options) served() []string {
 }
 
 // waitForStart returns when the controller may start: there is no custom resource definition of our group, the API group is
-// served, and the objects of the namespace (empty: of all) can be read. It waits for a hub or an API that does not answer yet. It
-// waits for rights, too: a Pod of a new version that lacks one is not ready then, and the one before goes on with the work. The
-// returned mapper knows our kinds. A new mapper might still get a list without them, because every kube-apiserver refreshes its
+// served, the objects of the served namespace (or of all) can be read, and the account has the rights to our kinds that the controller needs.
+// It waits for a hub or an API that does not answer yet. It waits for rights, too: a Pod of a new version that lacks one is not ready
+// then, and the one before goes on with the work. The returned mapper knows our kinds. A new mapper might still get a list without them, because every kube-apiserver refreshes its
 // list of extension servers at its own pace.
-func waitForStart(ctx context.Context, hub *rest.Config, served []string, namespace string, timeout time.Duration) (meta.RESTMapper, error) {
-	checks, err := newStartChecks(hub, served, namespace)
+func waitForStart(ctx context.Context, hub *rest.Config, options *Options) (meta.RESTMapper, error) {
+	checks, err := newStartChecks(hub, options.served(), options.servedNamespace())
 	if err != nil {
 		return nil, err
 	}
 
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("gave up after --start-timeout"))
+	checks.rights = ownRightsOf(options.servedNamespace(), options)
+
+	ctx, cancel := context.WithTimeoutCause(ctx, options.StartTimeout, errors.New("gave up after --start-timeout"))
 	defer cancel()
 
 	var (
@@ -100,8 +104,10 @@ type startChecks struct {
 	definitions metadata.Getter
 	mapper      meta.RESTMapper
 	objects     metadata.Interface
-	served      []string // resources that have to be
-	namespace   string   // whose objects have to be readable; empty: all
+	account     accountRights
+	served      []string                             // resources that have to be
+	namespace   string                               // whose objects have to be readable; empty: all
+	rights      []authorizationv1.ResourceAttributes // that the account has to have
 }
 
 func newStartChecks(hub *rest.Config, served []string, namespace string) (*startChecks, error) {
@@ -123,11 +129,17 @@ func newStartChecks(hub *rest.Config, served []string, namespace string) (*start
 		return nil, fmt.Errorf("start-up check: %w", err)
 	}
 
+	authorization, err := authorizationclient.NewForConfigAndClient(bounded, transport)
+	if err != nil {
+		return nil, fmt.Errorf("start-up check: %w", err)
+	}
+
 	return &startChecks{
 		definitions: client.Resource(schema.GroupVersionResource{
 			Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
 		}),
 		mapper: &mappings{RESTMapper: mapper}, objects: client, served: served, namespace: namespace,
+		account: accountRights{authorization.SelfSubjectAccessReviews()},
 	}, nil
 }
 
@@ -140,7 +152,11 @@ func (c *startChecks) run(ctx context.Context) error {
 		return err
 	}
 
-	return c.readObjects(ctx)
+	if err := c.readObjects(ctx); err != nil {
+		return err
+	}
+
+	return c.findRights(ctx)
 }
 
 // refuseDefinitions fails if there are custom resource definitions of our group, or if the controller may not look
@@ -186,4 +202,20 @@ func (c *startChecks) readObjects(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// findRights fails while the account lacks a right. It may be one that is not used before something changes.
+func (c *startChecks) findRights(ctx context.Context) error {
+	missing, err := c.account.missing(ctx, c.rights)
+
+	switch {
+	case len(missing) == 1:
+		return fmt.Errorf("the account may not %s", described(missing[0]))
+	case len(missing) > 1:
+		return fmt.Errorf("the account may not %s, and lacks %d rights more", described(missing[0]), len(missing)-1)
+	case apierrors.IsForbidden(err): // the hub lets everybody ask, unless somebody took that back
+		return nil
+	}
+
+	return err
 }

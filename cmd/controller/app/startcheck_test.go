@@ -13,6 +13,7 @@ import (
 	"time"
 
 	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -33,6 +34,13 @@ type fakeHub struct {
 	enough      int32 // with that call the test has seen enough
 	stop        func()
 	stale       bool // the list of everything served is of before our group was served
+
+	lacks     string // a right that the account does not have; see described
+	lacking   int32  // so many questions for it are answered with no first
+	unaskable bool   // nobody may ask for rights
+	denied    atomic.Int32
+	asked     atomic.Int32
+	others    atomic.Int32 // questions for rights to what is not ours
 }
 
 func (h *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -59,6 +67,12 @@ func (h *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		default:
 			writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound)
 		}
+
+		return
+	}
+
+	if r.URL.Path == "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews" {
+		h.writeReview(w, r)
 
 		return
 	}
@@ -95,6 +109,31 @@ func (h *fakeHub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	writeStatus(w, http.StatusNotFound, metav1.StatusReasonNotFound)
+}
+
+// writeReview says whether the account has a right.
+func (h *fakeHub) writeReview(w http.ResponseWriter, r *http.Request) {
+	var review authorizationv1.SelfSubjectAccessReview
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		writeStatus(w, http.StatusBadRequest, metav1.StatusReasonBadRequest)
+
+		return
+	}
+
+	h.asked.Add(1)
+
+	if review.Spec.ResourceAttributes.Group != "omni.texashpc.com" {
+		h.others.Add(1)
+	}
+
+	if h.unaskable {
+		writeStatus(w, http.StatusForbidden, metav1.StatusReasonForbidden)
+
+		return
+	}
+
+	review.Status.Allowed = described(*review.Spec.ResourceAttributes) != h.lacks || h.denied.Add(1) > h.lacking
+	writeJSON(w, http.StatusCreated, &review)
 }
 
 // writeGroups lists what is served, as a kube-apiserver has collected it: on request as one document with all
@@ -146,7 +185,9 @@ func start(t *testing.T, h http.Handler, timeout time.Duration) error {
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 
-	mapper, err := waitForStart(t.Context(), &rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst}, kinds(), "team-a", timeout)
+	hub := &rest.Config{Host: server.URL, QPS: requestsPerSecond, Burst: requestBurst, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}
+
+	mapper, err := waitForStart(t.Context(), hub, &Options{Namespace: "team-a", StartTimeout: timeout})
 	if err != nil {
 		return err
 	}
@@ -215,6 +256,34 @@ func TestWaitsForRights(t *testing.T) {
 
 	err := start(t, &fakeHub{served: kinds(), unreadable: "omniworkers"}, 6*time.Second)
 	if err == nil || errors.Is(err, errRefused) || !strings.Contains(err.Error(), "--start-timeout") || !strings.Contains(err.Error(), "list omniworkers") {
+		t.Error(err)
+	}
+}
+
+// A kind that can be listed is not all that a controller needs: its caches watch, and what it has done is in the status.
+func TestWaitsForTheRightsToItsKinds(t *testing.T) {
+	t.Parallel()
+
+	const lacks = "patch omniclusters.omni.texashpc.com/status in team-a"
+
+	h := &fakeHub{served: kinds(), lacks: lacks, lacking: 1}
+	if err := start(t, h, time.Minute); err != nil {
+		t.Error(err)
+	}
+
+	if h.lists.Load() != int32(2*len(kinds())) || h.asked.Load() != int32(2*8*len(kinds())) || h.others.Load() > 0 {
+		t.Errorf("%d lists, %d questions, %d for the rights to other kinds", h.lists.Load(), h.asked.Load(), h.others.Load())
+	}
+
+	err := start(t, &fakeHub{served: kinds(), lacks: lacks, lacking: 1 << 30}, 6*time.Second)
+	if err == nil || errors.Is(err, errRefused) || !strings.Contains(err.Error(), "--start-timeout") || !strings.Contains(err.Error(), "may not "+lacks) {
+		t.Error(err)
+	}
+}
+
+// Where an account may not ask for its rights, they cannot be told: what can be listed has to do.
+func TestStartsIfItMayNotAskForRights(t *testing.T) {
+	if err := start(t, &fakeHub{served: kinds(), unaskable: true}, time.Minute); err != nil {
 		t.Error(err)
 	}
 }
