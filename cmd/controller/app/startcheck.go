@@ -50,10 +50,10 @@ func (o *Options) served() []string {
 }
 
 // waitForStart returns when the controller may start: there is no custom resource definition of our group, the API group is
-// served, the objects of the served namespace (or of all) can be read, and the account has the rights to our kinds that the controller needs.
-// It waits for a hub or an API that does not answer yet. It waits for rights, too: a Pod of a new version that lacks one is not ready
-// then, and the one before goes on with the work. The returned mapper knows our kinds. A new mapper might still get a list without them, because every kube-apiserver refreshes its
-// list of extension servers at its own pace.
+// served, the objects of the served namespace (or of all) can be read, and the account has the rights to our kinds that the
+// controller needs. It waits for a hub or an API that does not answer yet. It waits for rights, too: a Pod of a new version that
+// lacks one is not ready then, and the one before goes on with the work. The returned mapper knows our kinds. A new mapper might
+// still get a list without them, because every kube-apiserver refreshes its list of extension servers at its own pace.
 func waitForStart(ctx context.Context, hub *rest.Config, options *Options) (meta.RESTMapper, error) {
 	checks, err := newStartChecks(hub, options.served(), options.servedNamespace())
 	if err != nil {
