@@ -54,6 +54,7 @@ func (in *installation) findRights(ctx context.Context) error {
 	missing, err := in.start.account.missing(ctx, rightsOf(in.options.servedNamespace(), in.options))
 
 	var problems []error
+
 	for _, right := range missing {
 		problems = append(problems, fmt.Errorf("it may not %s", described(right)))
 	}
