@@ -152,6 +152,18 @@ func FuzzInspectPages(f *testing.F) {
 	})
 }
 
+// changeMeta changes the two meta pages, whose checksum fits again.
+func changeMeta(database []byte, change func(page []byte)) {
+	for at := 0; at < 2*4096; at += 4096 {
+		page := database[at:]
+		change(page)
+
+		sum := fnv.New64a()
+		sum.Write(page[16:72])
+		binary.NativeEndian.PutUint64(page[72:], sum.Sum64())
+	}
+}
+
 // deepDatabase makes a file whose tree of pages is a chain: each page, of that many bytes, leads to the next one only.
 func deepDatabase(t *testing.T, pages, pageBytes int) string {
 	t.Helper()
@@ -167,14 +179,9 @@ func deepDatabase(t *testing.T, pages, pageBytes int) string {
 	first := len(database) / 4096
 	each := pageBytes / 4096
 
-	for meta := range 2 {
-		field := database[meta*4096:]
-		binary.NativeEndian.PutUint64(field[56:], uint64(first+pages*each)) // the number of pages
-
-		sum := fnv.New64a()
-		sum.Write(field[16:72])
-		binary.NativeEndian.PutUint64(field[72:], sum.Sum64())
-	}
+	changeMeta(database, func(page []byte) {
+		binary.NativeEndian.PutUint64(page[56:], uint64(first+pages*each)) // the number of pages
+	})
 
 	return largeFile(t, (first+pages*each)*4096, func(write func(content []byte, at int)) {
 		write(database, 0)
@@ -285,19 +292,14 @@ func databaseOfPages(t *testing.T, size int) string {
 
 	large := size > 4096 && size <= 128<<20
 
-	for meta := range 2 {
-		field := database[meta*4096:]
-		binary.NativeEndian.PutUint32(field[24:], uint32(size))
+	changeMeta(database, func(page []byte) {
+		binary.NativeEndian.PutUint32(page[24:], uint32(size))
 
 		if large {
-			binary.NativeEndian.PutUint64(field[32:], 2) // the root
-			binary.NativeEndian.PutUint64(field[56:], 3) // the number of pages
+			binary.NativeEndian.PutUint64(page[32:], 2) // the root
+			binary.NativeEndian.PutUint64(page[56:], 3) // the number of pages
 		}
-
-		sum := fnv.New64a()
-		sum.Write(field[16:72])
-		binary.NativeEndian.PutUint64(field[72:], sum.Sum64())
-	}
+	})
 
 	if !large {
 		return largeFile(t, len(database), func(write func(content []byte, at int)) { write(database, 0) })

@@ -288,14 +288,16 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
+// fails is the cluster c1 with a change that failed.
+func fails(o *v1alpha1.OmniCluster) {
+	waits(time.Hour)(o)
+	o.Status.Rollout.State = v1alpha1.RolloutFailed
+	o.Status.Rollout.Failure = &v1alpha1.RolloutFailure{Hash: "hash-c1", Time: metav1.NewTime(noon), Message: "no image"}
+	o.Status.Conditions[0].Status = metav1.ConditionFalse
+}
+
 // TestStopped: a failed cluster stops the others; the condition and the events say so, and that it is over.
 func TestStopped(t *testing.T) {
-	fails := func(o *v1alpha1.OmniCluster) {
-		waits(time.Hour)(o)
-		o.Status.Rollout.State = v1alpha1.RolloutFailed
-		o.Status.Rollout.Failure = &v1alpha1.RolloutFailure{Hash: "hash-c1", Time: metav1.NewTime(noon), Message: "no image"}
-		o.Status.Conditions[0].Status = metav1.ConditionFalse
-	}
 	f := newFixture(t, newPolicy("production"), newCluster("c1", "canary", fails), newCluster("c2", "canary", waits(time.Hour)))
 
 	policy, _ := f.run("production")
@@ -323,16 +325,7 @@ func TestStopped(t *testing.T) {
 
 // TestStoppedByALowerLimit: an edit of maxFailed stops a rollout, or lets it go on, as what happens to clusters does.
 func TestStoppedByALowerLimit(t *testing.T) {
-	fails := func(o *v1alpha1.OmniCluster) {
-		waits(time.Hour)(o)
-		o.Status.Rollout.State = v1alpha1.RolloutFailed
-		o.Status.Rollout.Failure = &v1alpha1.RolloutFailure{Hash: "hash-c1", Time: metav1.NewTime(noon), Message: "no image"}
-		o.Status.Conditions[0].Status = metav1.ConditionFalse
-	}
-	limit := func(most int32) *v1alpha1.OmniRolloutPolicy {
-		return newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.MaxFailed = most })
-	}
-	f := newFixture(t, limit(1), newCluster("c1", "canary", fails))
+	f := newFixture(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.MaxFailed = 1 }), newCluster("c1", "canary", fails))
 
 	for _, step := range []struct {
 		most int32

@@ -15,21 +15,6 @@ import (
 // again, so that a hundred releases of one chart ask once.
 const freshness = 30 * time.Second
 
-// counts reports whether what was asked then counts for a source now.
-func (f *Fetcher) counts(asked time.Time, source *Source) bool {
-	return f.now().Sub(asked) < freshness && !asked.Before(source.AskedAfter)
-}
-
-// askOnce runs ask for the first of all who want to know the same of a source at the same time. Who wants to know more than what
-// is on its way does not join it.
-func (f *Fetcher) askOnce(ctx context.Context, key, location string, source *Source, ask func(context.Context) (any, error)) (any, error) {
-	if !source.AskedAfter.IsZero() {
-		key += source.AskedAfter.Format(time.RFC3339Nano)
-	}
-
-	return f.once(ctx, key, location, ask)
-}
-
 // Fetcher finds and downloads charts. It is safe for concurrent use.
 type Fetcher struct {
 	options   Options
@@ -180,6 +165,21 @@ func (f *Fetcher) keep(source *Source, digest string, data []byte) error {
 	f.cache.put(archiveKey(source, digest), data, int64(len(data)))
 
 	return nil
+}
+
+// counts reports whether what was asked then counts for a source now.
+func (f *Fetcher) counts(asked time.Time, source *Source) bool {
+	return f.now().Sub(asked) < freshness && !asked.Before(source.AskedAfter)
+}
+
+// askOnce runs ask for the first of all who want to know the same of a source at the same time. Who wants to know more than what
+// is on its way does not join it.
+func (f *Fetcher) askOnce(ctx context.Context, key, location string, source *Source, ask func(context.Context) (any, error)) (any, error) {
+	if !source.AskedAfter.IsZero() {
+		key += source.AskedAfter.Format(time.RFC3339Nano)
+	}
+
+	return f.once(ctx, key, location, ask)
 }
 
 // once runs fetch for the first of all who want the same at the same time. It

@@ -82,8 +82,8 @@ func New[N, Q comparable, T any](options Options[N, Q, T]) *Cache[N, Q, T] {
 	return &Cache[N, Q, T]{Options: options, entries: map[N]*entry[Q, T]{}, pending: map[string]*pending{}}
 }
 
-// Ask returns the answer to a question, and makes the call if necessary, with the question as it is now. If the answer arrives neither within the
-// timeout of the group nor before ctx ends, ok is false, and Wake is called when it arrives.
+// Ask returns the answer to a question, and makes the call if necessary, with the question as it is now. If the answer arrives
+// neither within the timeout of the group nor before ctx ends, ok is false, and Wake is called when it arrives.
 func (c *Cache[N, Q, T]) Ask(ctx context.Context, name N, asked Question[Q], do func(context.Context, Question[Q]) (T, error)) (answer Answer[T], ok bool) {
 	found, timedOut := c.find(name, asked, do)
 
