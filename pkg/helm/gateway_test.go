@@ -105,7 +105,7 @@ func TestAnUpgradeBehindAGatewayWithoutRoutes(t *testing.T) {
 	r.routeless = func(request *http.Request) bool {
 		return getting(configMapPath("dropped"))(request) && asked.CompareAndSwap(false, true)
 	}
-	r.wantError(ActionUpgrade, one, "ConfigMap apps/dropped")
+	r.wantError(ActionUpgrade, one, "ConfigMap apps/dropped", "it is served, but was not found")
 	r.want(ActionUpgrade, one)
 
 	if got := r.of("dropped"); got != "another" {

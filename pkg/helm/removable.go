@@ -79,16 +79,8 @@ func (c *Client) removable(s *attempt, due kube.ResourceList, began func(*resour
 // judgeRemoval looks at the live object. What was there before the attempts began that were never in effect was not made by
 // them: both times are the workload cluster's.
 func (c *Client) judgeRemoval(s *attempt, info *resource.Info, began time.Time) (verdict, error) {
-	if info.Name == "" { // a generated name has no counterpart
-		return verdictRemoved, nil
-	}
-
-	live, err := drift.Get(info)
-	if s.guard.Gone(info, err) {
-		return verdictRemoved, nil
-	}
-
-	if err != nil {
+	live, there, err := s.guard.Live(info)
+	if err != nil || !there {
 		return verdictRemoved, err
 	}
 

@@ -104,17 +104,13 @@ func (c *Client) allGone(s *attempt, manifest string) error {
 	}
 
 	for _, info := range objects {
-		if info.Name == "" { // a generated name has no counterpart
-			continue
-		}
-
-		live, err := drift.Get(info)
-		if s.guard.Gone(info, err) {
-			continue
-		}
-
+		live, there, err := s.guard.Live(info)
 		if err != nil {
 			return fmt.Errorf("whether %s is gone cannot be told: %w", drift.Identify(info), err)
+		}
+
+		if !there {
+			continue
 		}
 
 		if ours, _ := c.release().Whose(live); ours {

@@ -102,17 +102,13 @@ func (g *Guard) objection(info *resource.Info, known bool) (string, error) {
 
 // whose tells whether an object exists, and whose it is.
 func (g *Guard) whose(info *resource.Info) (there, ours bool, other string, err error) {
-	if info.Name == "" { // a generated name has no counterpart
-		return false, false, "", nil
-	}
-
-	live, err := drift.Get(info)
-	if g.Gone(info, err) {
-		return false, false, "", nil
-	}
-
+	live, there, err := g.Live(info)
 	if err != nil {
 		return false, false, "", fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
+	}
+
+	if !there {
+		return false, false, "", nil
 	}
 
 	ours, other = g.Release.Whose(live)
@@ -185,16 +181,8 @@ func (c *guardedClient) update(originals, targets kube.ResourceList, options ...
 
 // mustGo says why an object that an update has not removed may not stay; nil if it may.
 func (g *Guard) mustGo(info *resource.Info) error {
-	if info.Name == "" { // a generated name has no counterpart
-		return nil
-	}
-
-	live, err := drift.Get(info)
-	if g.Gone(info, err) {
-		return nil
-	}
-
-	if err != nil {
+	live, there, err := g.Live(info)
+	if err != nil || !there {
 		return err
 	}
 

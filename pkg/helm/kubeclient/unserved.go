@@ -138,10 +138,26 @@ func (g *Guard) MustBeUnserved(kind schema.GroupKind) error {
 	return nil
 }
 
-// Gone reports whether the error of reading an object says that it does not exist. Of a kind that is not served any more an API
-// server answers 404 without a Status, and so does a gateway before it that has no route: there it is asked which it is.
-func (g *Guard) Gone(info *resource.Info, err error) bool {
-	return clusteraccess.NotFound(err) || apierrors.IsNotFound(err) && g.MustBeUnserved(info.Mapping.GroupVersionKind.GroupKind()) == nil
+// Live is an object as the cluster has it, if that is there; one whose name is generated has no counterpart. Of a kind that is not
+// served any more an API server answers 404 without a Status, and so does a gateway before it that has no route: the error is
+// then that of telling one from the other.
+func (g *Guard) Live(info *resource.Info) (live map[string]any, there bool, err error) {
+	if info.Name == "" {
+		return nil, false, nil
+	}
+
+	live, err = drift.Get(info)
+
+	switch {
+	case clusteraccess.NotFound(err):
+		return nil, false, nil
+	case apierrors.IsNotFound(err):
+		return nil, false, g.MustBeUnserved(info.Mapping.GroupVersionKind.GroupKind())
+	case err != nil:
+		return nil, false, err
+	default:
+		return live, true, nil
+	}
 }
 
 // serves asks the API server and no cache, group by group: what is told of all groups together is without those whose server
