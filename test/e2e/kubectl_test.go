@@ -41,11 +41,27 @@ func newSpaceNamed(t *testing.T, suffix string) *space {
 
 	name := "e2e-" + strings.ToLower(strings.NewReplacer("/", "-", "_", "-", ",", "").Replace(t.Name()))
 	s := &space{t: t, name: strings.TrimRight(name[:min(len(name), 60-len(suffix))], "-") + suffix}
+	t.Cleanup(s.removeKeys)
 	t.Cleanup(func() { revive(t) })
 	s.explainsFailure()
 	s.run("create", "namespace", s.name)
 
 	return s
+}
+
+// removeKeys takes the keys of the namespace's connections away: their Omni has ended with the test, and the controller would call it
+// as long as the others run.
+func (s *space) removeKeys() {
+	if s.hub != nil { // ends, too
+		return
+	}
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), time.Minute)
+	defer cancel()
+
+	if err := stack.Client().CoreV1().Secrets(s.name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		s.t.Errorf("delete the Secrets of namespace %s: %v", s.name, err)
+	}
 }
 
 // reviving keeps tests that fail at the same time from starting a program twice.
