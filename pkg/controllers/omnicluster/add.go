@@ -66,10 +66,7 @@ func Add(mgr manager.Manager, options Options) error {
 		clusters = clusters.Watches(kind, r.deletions.handler(r.options.Now, options.SettleTime))
 	}
 
-	return clusters.
-		Named("omnicluster").
-		For(&v1alpha1.OmniCluster{}, builder.WithPredicates(watches.MoreThanStatus())).
-		Watches(&v1alpha1.OmniCluster{}, watches.EnqueueStatusEcho(), builder.WithPredicates(watches.StatusOnly())).
+	return loop.For(clusters.Named("omnicluster"), &v1alpha1.OmniCluster{}).
 		Watches(&v1alpha1.OmniControlPlane{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
 		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).

@@ -50,9 +50,7 @@ func Add(mgr manager.Manager, options Options) error {
 		return err
 	}
 
-	return builder.ControllerManagedBy(mgr).
-		Named("omniconnection").
-		For(&v1alpha1.OmniConnection{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+	return loop.For(builder.ControllerManagedBy(mgr).Named("omniconnection"), &v1alpha1.OmniConnection{}).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.connectionsOfSecret)).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(connectionOfCluster),
 			builder.WithPredicates(onlyComingAndGoing())).

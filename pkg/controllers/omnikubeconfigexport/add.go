@@ -54,9 +54,7 @@ type Options struct {
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
 
-	return builder.ControllerManagedBy(mgr).
-		Named("omnikubeconfigexport").
-		For(&v1alpha1.OmniKubeconfigExport{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+	return loop.For(builder.ControllerManagedBy(mgr).Named("omnikubeconfigexport"), &v1alpha1.OmniKubeconfigExport{}).
 		Watches(&v1alpha1.OmniKubeconfigExport{}, handler.EnqueueRequestsFromMapFunc(r.otherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.exportsOfSecret)).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfCluster), builder.WithPredicates(clusterChanged())).

@@ -2,78 +2,12 @@ package watches
 
 import (
 	"testing"
-	"testing/synctest"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
-
-func TestPredicates(t *testing.T) {
-	for name, test := range map[string]struct {
-		change      func(*v1alpha1.OmniCluster)
-		now, echoed bool
-	}{
-		"nothing":         {func(o *v1alpha1.OmniCluster) { o.ResourceVersion = "1" }, false, false},
-		"the status":      {func(o *v1alpha1.OmniCluster) { o.Status.TemplateHash = "x" }, false, true},
-		"managed fields":  {func(o *v1alpha1.OmniCluster) { o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "x"}} }, false, true},
-		"the spec":        {func(o *v1alpha1.OmniCluster) { o.Generation++ }, true, false},
-		"a label":         {func(o *v1alpha1.OmniCluster) { o.Labels = map[string]string{"a": "b"} }, true, false},
-		"an annotation":   {func(o *v1alpha1.OmniCluster) { o.Annotations = map[string]string{"a": "b"} }, true, false},
-		"a finalizer":     {func(o *v1alpha1.OmniCluster) { o.Finalizers = []string{"a"} }, true, false},
-		"a deletion":      {func(o *v1alpha1.OmniCluster) { o.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)} }, true, false},
-		"another object":  {func(o *v1alpha1.OmniCluster) { o.UID = "other" }, true, false},
-		"both of the two": {func(o *v1alpha1.OmniCluster) { o.Generation++; o.Status.TemplateHash = "x" }, true, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			before := newCluster()
-			before.ResourceVersion = "1"
-			after := before.DeepCopy()
-			after.ResourceVersion = "2"
-			test.change(after)
-
-			for _, p := range []struct {
-				predicate.Predicate
-				want bool
-			}{{MoreThanStatus(), test.now}, {StatusOnly(), test.echoed}} {
-				if got := p.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}); got != p.want {
-					t.Errorf("got %v, want %v", got, p.want)
-				}
-			}
-		})
-	}
-
-	if p := MoreThanStatus(); !p.Create(event.CreateEvent{}) || !p.Delete(event.DeleteEvent{}) {
-		t.Error("objects come and go unseen")
-	}
-
-	if p := StatusOnly(); p.Create(event.CreateEvent{}) || p.Delete(event.DeleteEvent{}) || p.Generic(event.GenericEvent{}) {
-		t.Error("objects that come and go are seen twice")
-	}
-}
-
-func TestLater(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
-		defer queue.ShutDown()
-
-		started := time.Now()
-		later(50*time.Millisecond).Update(t.Context(), event.UpdateEvent{ObjectOld: newCluster(), ObjectNew: newCluster()}, queue)
-
-		if got, _ := queue.Get(); got != request(testNamespace, testCluster) {
-			t.Errorf("got %v", got)
-		}
-
-		if took := time.Since(started); took != 50*time.Millisecond {
-			t.Errorf("after %s", took)
-		}
-	})
-}
 
 // TestConnectionChanged: clusters are not woken by each message of a connection that is away, or that is being deleted with them.
 func TestConnectionChanged(t *testing.T) {
