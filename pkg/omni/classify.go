@@ -127,7 +127,7 @@ func classifyLocal(err error) Class {
 		return ClassKeyInvalid
 	case errors.As(err, &unknownAuthority), errors.As(err, &hostname), errors.As(err, &invalid):
 		return ClassTLS
-	case containsAny(text, "x509:", "tls:", "authentication handshake failed", "server gave HTTP response to HTTPS client",
+	case containsAny(text, "x509:", "tls:", "credentials: cannot check peer", "server gave HTTP response to HTTPS client",
 		"http2: frame too large"):
 		return ClassTLS
 	}
@@ -135,7 +135,8 @@ func classifyLocal(err error) Class {
 	return ClassNone
 }
 
-// classifyCode goes by the gRPC code, which is in the status, or only in the text.
+// classifyCode goes by the gRPC code, which is in the status, or only in the text. Omni has all methods that are called: a proxy
+// without a route to it answers Unimplemented.
 func classifyCode(err error) Class {
 	code, found := CodeOf(err)
 	if !found {
@@ -147,7 +148,7 @@ func classifyCode(err error) Class {
 	switch code { //nolint:exhaustive // OK never is an error; the rest is transient
 	case codes.Canceled:
 		return ClassCanceled
-	case codes.InvalidArgument, codes.OutOfRange, codes.Unimplemented:
+	case codes.InvalidArgument, codes.OutOfRange:
 		return classifyInvalid(text)
 	case codes.NotFound:
 		return ClassGone
@@ -199,12 +200,13 @@ func classifyDenied(text string) Class {
 	return ClassDenied
 }
 
-// classifyUnavailable separates a server that cannot be reached from one that fails.
+// classifyUnavailable separates a server that cannot be reached from one that fails. A load balancer without a backend ends the
+// connection in the handshake of TLS.
 func classifyUnavailable(text string) Class {
 	if containsAny(text, "Error while dialing", "connection refused", "connection reset", "no such host", "i/o timeout",
 		"network is unreachable", "no route to host", "name resolver error", "produced zero addresses",
 		"context deadline exceeded", "error reading from server", "error reading server preface", "transport is closing",
-		"keepalive ping failed", "connection closed") {
+		"keepalive ping failed", "connection closed", "authentication handshake failed") {
 		return ClassUnreachable
 	}
 

@@ -100,6 +100,21 @@ func TestClassify(t *testing.T) {
 		"unknown authority through the dialer": {
 			status.Error(codes.Unavailable, "Error while dialing: tls: failed to verify certificate: x509: certificate is valid for a, not b"), omni.ClassTLS,
 		},
+		"handshake cut off": {
+			status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: EOF"`), omni.ClassUnreachable,
+		},
+		"handshake reset": {
+			status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: read tcp 10.0.0.1:1->10.0.0.2:443: read: connection reset by peer"`),
+			omni.ClassUnreachable,
+		},
+		"handshake that does not end": {
+			status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: context deadline exceeded"`), omni.ClassUnreachable,
+		},
+		"server without HTTP/2": {
+			status.Error(codes.Unavailable, `connection error: desc = "transport: authentication handshake failed: credentials: cannot check peer: missing selected ALPN property"`),
+			omni.ClassTLS,
+		},
+		"method without a route":    {status.Error(codes.Unimplemented, "unknown service cosi.resource.State"), omni.ClassTransient},
 		"plaintext server":          {status.Error(codes.Unavailable, "tls: first record does not look like a TLS handshake"), omni.ClassTLS},
 		"x509 type":                 {fmt.Errorf("dial: %w", x509.UnknownAuthorityError{}), omni.ClassTLS},
 		"deadline from the server":  {status.Error(codes.DeadlineExceeded, "context deadline exceeded"), omni.ClassUnreachable},

@@ -5,6 +5,8 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
@@ -53,9 +55,11 @@ type Config struct {
 	CABundle []byte
 	// InsecureSkipTLSVerify accepts any certificate.
 	InsecureSkipTLSVerify bool
-	// Guard decides which addresses may be dialled. Nil: any, for endpoints that come from the command line. A proxy of
-	// the environment is not checked.
+	// Guard decides which addresses may be dialled. Nil: any, for endpoints that come from the command line. A proxy is not
+	// checked.
 	Guard *dialguard.Guard
+	// Proxy replaces http.ProxyFromEnvironment, which chooses the proxy for the endpoint.
+	Proxy func(*http.Request) (*url.URL, error)
 	// Observer is called for every call; may be nil.
 	Observer RequestObserver
 	// Limits bounds the rate of calls; the zero value means the defaults.
@@ -117,6 +121,11 @@ func newClient(config Config) (*Client, error) {
 		return nil, err
 	}
 
+	proxy, err := proxyOf(config.Proxy, target)
+	if err != nil {
+		return nil, err
+	}
+
 	var roots *x509.CertPool
 
 	if len(config.CABundle) > 0 {
@@ -132,7 +141,7 @@ func newClient(config Config) (*Client, error) {
 	library, err := omniclient.New(target.libraryURL(roots != nil),
 		omniclient.WithServiceAccount(config.Key.material()),
 		omniclient.WithInsecureSkipTLSVerify(config.InsecureSkipTLSVerify),
-		omniclient.WithGrpcOpts(client.dialOptions(target, roots)...),
+		omniclient.WithGrpcOpts(client.dialOptions(target, roots, proxy)...),
 	)
 	if err != nil {
 		end()
@@ -150,7 +159,7 @@ func newClient(config Config) (*Client, error) {
 	return client, nil
 }
 
-func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialOption {
+func (c *Client) dialOptions(target endpoint, roots *x509.CertPool, proxy *url.URL) []grpc.DialOption {
 	calls := newCallRules(c.config, c.liveness)
 	calls.refusals = c.refusals
 
@@ -167,12 +176,12 @@ func (c *Client) dialOptions(target endpoint, roots *x509.CertPool) []grpc.DialO
 	}
 
 	dial := tcpDialer(c.config.Guard)
+	if proxy != nil {
+		dial, options = proxyDialer(proxy), append(options, unresolved(target))
+	}
 
-	switch {
-	case target.tls && roots != nil:
-		dial = tlsDialer(target, roots, c.config.Guard)
-	case target.behindProxy():
-		return options
+	if target.tls && roots != nil {
+		dial = tlsDialer(target, roots, dial)
 	}
 
 	connections := &network{dial: dial}

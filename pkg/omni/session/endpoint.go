@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"strconv"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
@@ -64,19 +64,29 @@ func (e endpoint) libraryURL(ownRoots bool) string {
 }
 
 // tlsDialer connects with TLS and the given roots. gRPC resolves the name before it calls the dialer, so the server
-// name is set here. Proxy variables of the environment do not apply to such connections.
-func tlsDialer(target endpoint, roots *x509.CertPool, guard *dialguard.Guard) dialFunc {
-	dialer := &tls.Dialer{
-		NetDialer: dialer(guard),
-		Config: &tls.Config{
-			RootCAs:    roots,
-			ServerName: target.host,
-			NextProtos: []string{"h2"},
-			MinVersion: tls.VersionTLS12,
-		},
+// name is set here.
+func tlsDialer(target endpoint, roots *x509.CertPool, dial dialFunc) dialFunc {
+	config := &tls.Config{
+		RootCAs:    roots,
+		ServerName: target.host,
+		NextProtos: []string{"h2"},
+		MinVersion: tls.VersionTLS12,
 	}
 
 	return func(ctx context.Context, address string) (net.Conn, error) {
-		return dialer.DialContext(ctx, "tcp", address)
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+
+		connection, err := dial(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+
+		secured := tls.Client(connection, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			return nil, errors.Join(err, connection.Close())
+		}
+
+		return secured, nil
 	}
 }

@@ -187,7 +187,7 @@ func (g *guard) take(weight int64) error {
 	return nil
 }
 
-// explain replaces gRPC's error for a refused answer, which has lost its type.
+// explain replaces gRPC's error for a refused answer, which has lost its type, and for one that is not Omni's.
 func (g *guard) explain(err error) error {
 	switch {
 	case err == nil:
@@ -197,7 +197,7 @@ func (g *guard) explain(err error) error {
 	case status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "larger than max"):
 		return &bounds.TooLong{Limit: g.limit}
 	default:
-		return err
+		return notOfOmni(err)
 	}
 }
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -87,12 +85,4 @@ func (e endpoint) checkAddress(guard *dialguard.Guard) error {
 	}
 
 	return nil
-}
-
-// behindProxy reports whether the environment configures a proxy for the endpoint. gRPC uses it only with its own
-// dialer, and asks for that of https also if it does not use TLS.
-func (e endpoint) behindProxy() bool {
-	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: &url.URL{Scheme: "https", Host: e.address()}})
-
-	return err != nil || proxy != nil
 }

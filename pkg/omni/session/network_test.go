@@ -45,7 +45,7 @@ func TestSeverClosesTheLastConnections(t *testing.T) {
 
 func TestBehindProxy(t *testing.T) {
 	// Loopback never uses a proxy, whatever the environment.
-	if (endpoint{host: "127.0.0.1", port: "443", tls: true}).behindProxy() {
+	if proxy, err := proxyOf(nil, endpoint{host: "127.0.0.1", port: "443", tls: true}); proxy != nil || err != nil {
 		t.Error("loopback")
 	}
 }
