@@ -7,5 +7,5 @@
 //
 // The parts, a file each: server.go (life and addresses), tls.go, accounts.go and auth.go (authentication), access.go
 // (rights of roles), validate*.go (refusals), management*.go (the management service), engine*.go (Omni's controllers),
-// faults.go and journal.go (what a test can break and count), machines.go (hardware).
+// faults.go and journal.go (what a test can break and count), machines.go (hardware), backups.go (of etcd).
 package omnisim

@@ -97,7 +97,8 @@ func (e *engine) dismantle(ctx context.Context, view *clusterView) error {
 	return e.release(ctx, view.cluster, clusterFinalizers()...)
 }
 
-// dismantleSet removes a machine set: its machines, then its patches, then the set itself.
+// dismantleSet removes a machine set: its machines, then its patches, then the set itself. A cluster that loses its
+// control planes is bootstrapped again with the next ones.
 func (e *engine) dismantleSet(ctx context.Context, view *clusterView, set *omni.MachineSet) error {
 	id := set.Metadata().ID()
 
@@ -129,6 +130,12 @@ func (e *engine) dismantleSet(ctx context.Context, view *clusterView, set *omni.
 	}
 
 	e.forget("dismantled-set/" + id)
+
+	if isControlPlane(set) {
+		if err := e.setBootstrapped(ctx, view.name(), false); err != nil {
+			return err
+		}
+	}
 
 	return e.release(ctx, set, setFinalizers()...)
 }

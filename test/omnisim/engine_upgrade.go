@@ -103,7 +103,7 @@ func (e *engine) reconcileKubernetesUpgrade(ctx context.Context, view *clusterVi
 	name, target := view.name(), view.cluster.TypedSpec().Value.KubernetesVersion
 	empty := omni.NewKubernetesUpgradeStatus(name)
 
-	if err := e.markBootstrapped(ctx, name); err != nil {
+	if err := e.setBootstrapped(ctx, name, true); err != nil {
 		return err
 	}
 
@@ -145,8 +145,8 @@ func (e *engine) reconcileKubernetesUpgrade(ctx context.Context, view *clusterVi
 	})
 }
 
-func (e *engine) markBootstrapped(ctx context.Context, cluster string) error {
+func (e *engine) setBootstrapped(ctx context.Context, cluster string, bootstrapped bool) error {
 	return put(ctx, e.state, bootstrapController, omni.NewClusterBootstrapStatus(cluster), func(done *omni.ClusterBootstrapStatus) {
-		done.TypedSpec().Value.Bootstrapped = true
+		done.TypedSpec().Value.Bootstrapped = bootstrapped
 	})
 }

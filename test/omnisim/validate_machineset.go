@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
@@ -86,8 +87,7 @@ func validateSetRole(set *omni.MachineSet) error {
 	return fmt.Errorf("machine set must have either %q or %q label", omni.LabelControlPlaneRole, omni.LabelWorkerRole)
 }
 
-// validateBootstrap checks that a cluster is bootstrapped once. It refuses to bootstrap from a backup: this server
-// keeps none.
+// validateBootstrap checks that a cluster is bootstrapped once, and that the backup exists; see Server.AddEtcdBackup.
 func (r rules) validateBootstrap(ctx context.Context, set *omni.MachineSet) error {
 	bootstrap := set.TypedSpec().Value.GetBootstrapSpec()
 
@@ -107,10 +107,35 @@ func (r rules) validateBootstrap(ctx context.Context, set *omni.MachineSet) erro
 	case done != nil && done.TypedSpec().Value.GetBootstrapped():
 		return errors.New("adding control plane machine set to an already bootstrapped cluster is not allowed")
 	case bootstrap != nil:
-		return fmt.Errorf("invalid cluster UUID %q", bootstrap.GetClusterUuid())
+		return r.validateBackup(ctx, bootstrap)
 	}
 
 	return nil
+}
+
+func (r rules) validateBackup(ctx context.Context, bootstrap *specs.MachineSetSpec_BootstrapSpec) error {
+	ids, err := safe.StateListAll[*omni.ClusterUUID](ctx, r.state,
+		state.WithLabelQuery(resource.LabelEqual(omni.LabelClusterUUID, bootstrap.GetClusterUuid())))
+
+	switch {
+	case err != nil:
+		return err
+	case ids.Len() == 0:
+		return fmt.Errorf("invalid cluster UUID %q", bootstrap.GetClusterUuid())
+	}
+
+	backups, err := listOf(ctx, r.state, omni.NewEtcdBackup("", time.Time{}), ids.Get(0).Metadata().ID())
+	if err != nil {
+		return err
+	}
+
+	for _, backup := range backups {
+		if backup.TypedSpec().Value.GetSnapshot() == bootstrap.GetSnapshot() {
+			return nil
+		}
+	}
+
+	return fmt.Errorf("failed to get backup: snapshot %q was not found", bootstrap.GetSnapshot())
 }
 
 // validateAllocation checks that the machine class exists when a set begins to use it.

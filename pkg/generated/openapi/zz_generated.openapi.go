@@ -6806,7 +6806,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniControlPlaneSpec(ref common.ReferenceCall
 					},
 					"bootstrapSpec": {
 						SchemaProps: spec.SchemaProps{
-							Description: "bootstrapSpec restores the cluster from an etcd backup when it is first made. It can only be set at creation.",
+							Description: "bootstrapSpec restores etcd from a backup when Omni makes the control plane. It can only be set at creation.",
 							Ref:         ref(v1alpha1.BootstrapSpec{}.OpenAPIModelName()),
 						},
 					},

@@ -35,7 +35,7 @@ type OmniControlPlaneSpec struct {
 	MachineSetMachines   `json:",inline"`
 	MachineConfiguration `json:",inline"`
 
-	// bootstrapSpec restores the cluster from an etcd backup when it is first made. It can only be set at creation.
+	// bootstrapSpec restores etcd from a backup when Omni makes the control plane. It can only be set at creation.
 	// +optional
 	BootstrapSpec *BootstrapSpec `json:"bootstrapSpec,omitempty"`
 

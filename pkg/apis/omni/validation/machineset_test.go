@@ -202,6 +202,20 @@ func TestValidateMachineSetUpdates(t *testing.T) {
 	})
 }
 
+// The remedy is the way to restore a cluster. Whoever deletes the OmniCluster loses the backup.
+func TestRemedyForAChangedBootstrap(t *testing.T) {
+	old := validControlPlane()
+	obj := old.DeepCopy()
+	obj.Spec.BootstrapSpec = &v1alpha1.BootstrapSpec{ClusterUUID: machine1, Snapshot: "a"}
+
+	const want = "field is immutable: Omni restores a backup only when it makes the control plane: suspend the cluster, " +
+		"delete its control plane set in Omni, and create a new OmniControlPlane; never delete the OmniCluster"
+
+	if errs := ValidateOmniControlPlaneUpdate(obj, old); len(errs) != 1 || errs[0].Detail != want {
+		t.Errorf("%v", errs)
+	}
+}
+
 func TestScale(t *testing.T) {
 	const (
 		forbidden = "spec.replicas: Forbidden"

@@ -21,7 +21,8 @@ func ValidateOmniControlPlaneUpdate(obj, old *v1alpha1.OmniControlPlane) field.E
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		always: immutable(obj.Spec.BootstrapSpec, old.Spec.BootstrapSpec, spec.Child("bootstrapSpec"),
-			"a cluster is restored only when it is made; create a new OmniCluster to restore a backup"),
+			"Omni restores a backup only when it makes the control plane: suspend the cluster, delete its control plane set in Omni, "+
+				"and create a new OmniControlPlane; never delete the OmniCluster"),
 		rules: func() field.ErrorList { return validateOmniControlPlaneSpec(&obj.Spec, old.Spec.Patches, spec) },
 	})
 }

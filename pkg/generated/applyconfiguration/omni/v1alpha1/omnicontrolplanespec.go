@@ -27,7 +27,7 @@ type OmniControlPlaneSpecApplyConfiguration struct {
 	ClusterRef                             *LocalObjectReferenceApplyConfiguration `json:"clusterRef,omitempty"`
 	MachineSetMachinesApplyConfiguration   `json:""`
 	MachineConfigurationApplyConfiguration `json:""`
-	// bootstrapSpec restores the cluster from an etcd backup when it is first made. It can only be set at creation.
+	// bootstrapSpec restores etcd from a backup when Omni makes the control plane. It can only be set at creation.
 	BootstrapSpec *BootstrapSpecApplyConfiguration `json:"bootstrapSpec,omitempty"`
 	// upgradeStrategy says how many machines are upgraded at a time.
 	UpgradeStrategy *StrategyApplyConfiguration `json:"upgradeStrategy,omitempty"`
