@@ -210,23 +210,28 @@ func TestVersionOfTheFuture(t *testing.T) {
 	t.Parallel()
 
 	s := newSpace(t)
-	version := must(subjects[0].admin(t, s.name).List(t.Context(), metav1.ListOptions{}))(t).GetResourceVersion() + "000"
-	admin := must(rest.HTTPClientFor(stack.RESTConfig()))(t) // it does not try again by itself
-	list := s.path(subjects[0].resource) + "?resourceVersion=" + version
+	client := subjects[0].admin(t, s.name)
+	version := must(client.List(t.Context(), metav1.ListOptions{}))(t).GetResourceVersion() + "000"
 
-	for query, want := range map[string]struct {
-		status int
-		text   string
-	}{
-		// The server waits three seconds for that version, and asks to try again.
-		"&resourceVersionMatch=NotOlderThan": {http.StatusGatewayTimeout, "Too large resource version"},
-		// A watch is told to list again: see docs/concepts/limits.md.
-		"&watch=true&timeoutSeconds=5": {http.StatusGone, "is not reached yet"},
-	} {
-		status, body := s.send(admin, asked{method: http.MethodGet, path: list + query})
-		if status != want.status || !strings.Contains(body, want.text) {
-			t.Errorf("%s: status %d: %s", query, status, body)
-		}
+	// The server waits three seconds for that version, and asks to try again.
+	admin := must(rest.HTTPClientFor(stack.RESTConfig()))(t) // it does not try again by itself
+	path := s.path(subjects[0].resource) + "?resourceVersionMatch=NotOlderThan&resourceVersion=" + version
+
+	if status, body := s.send(admin, asked{method: http.MethodGet, path: path}); status != http.StatusGatewayTimeout || !strings.Contains(body, "Too large resource version") {
+		t.Errorf("list: status %d: %s", status, body)
+	}
+
+	// A watch is told to list again, and ends: see docs/concepts/limits.md.
+	stream := must(client.Watch(t.Context(), metav1.ListOptions{ResourceVersion: version}))(t)
+	defer stream.Stop()
+
+	event := <-stream.ResultChan()
+	if err := apierrors.FromObject(event.Object); event.Type != watch.Error || !apierrors.IsResourceExpired(err) || !strings.Contains(err.Error(), "is not reached yet") {
+		t.Errorf("watch: event %+v", event)
+	}
+
+	if event, open := <-stream.ResultChan(); open {
+		t.Errorf("the watch goes on with %+v", event)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 // versionTimeout is how long one small read of the storage's current resource version may take.
 const versionTimeout = 2 * time.Second
 
-// Watch sends the changes since a resource version. It refuses a version that the storage has not reached yet as
-// expired, so that clients list again: such a version was handed out before the storage was restored from an older
+// Watch sends the changes since a resource version. Of a version that the storage has not reached yet it says that it
+// is expired, so that clients list again: such a version was handed out before the storage was restored from an older
 // snapshot. Without this check the watch would be silent until the storage has passed the version, and its client
 // would keep objects that no longer exist.
 func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptions) (watch.Interface, error) {
@@ -25,8 +25,8 @@ func (r *REST) Watch(ctx context.Context, options *metainternalversion.ListOptio
 			return nil, err
 		}
 
-		if err := refuseFuture(options.ResourceVersion, current); err != nil {
-			return nil, err
+		if refusal := refuseFuture(options.ResourceVersion, current); refusal != nil {
+			return endedWith(refusal), nil
 		}
 	}
 
@@ -49,7 +49,7 @@ func (r *REST) currentVersion(ctx context.Context) (uint64, error) {
 
 // refuseFuture returns an error of reason Expired for a version above the current one. It leaves a malformed version
 // to the store.
-func refuseFuture(requested string, current uint64) error {
+func refuseFuture(requested string, current uint64) *apierrors.StatusError {
 	version, err := strconv.ParseUint(requested, 10, 64)
 	if err != nil || version <= current {
 		return nil
@@ -57,4 +57,14 @@ func refuseFuture(requested string, current uint64) error {
 
 	return apierrors.NewResourceExpired(fmt.Sprintf(
 		"resource version %d is not reached yet, the storage is at %d: it was restored from an older snapshot; list again", version, current))
+}
+
+// endedWith returns a watch that sends one error and ends, as the watch cache does for a version that is too old. An
+// error of the request would not do: a RetryWatcher takes it for a passing failure, and asks for the version for ever.
+func endedWith(refusal *apierrors.StatusError) watch.Interface {
+	events := make(chan watch.Event, 1)
+	events <- watch.Event{Type: watch.Error, Object: &refusal.ErrStatus}
+	close(events)
+
+	return watch.NewProxyWatcher(events)
 }

@@ -19,8 +19,17 @@ func TestRefuseFuture(t *testing.T) {
 		"empty storage": {"1", 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := refuseFuture(tc.requested, tc.current); apierrors.IsResourceExpired(err) != tc.expired || (err != nil) != tc.expired {
-				t.Errorf("error %v, want expired: %v", err, tc.expired)
+			refusal := refuseFuture(tc.requested, tc.current)
+			if refusal == nil {
+				if tc.expired {
+					t.Error("not refused")
+				}
+
+				return
+			}
+
+			if !tc.expired || !apierrors.IsResourceExpired(refusal) {
+				t.Errorf("refused with %v, want expired: %v", refusal, tc.expired)
 			}
 		})
 	}
