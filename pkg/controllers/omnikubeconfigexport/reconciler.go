@@ -47,6 +47,8 @@ type reconciler struct {
 	slots   *limiter.Limiter[types.UID] // by OmniConnection
 	wake    *trigger.Trigger[types.NamespacedName]
 
+	corrections corrections
+
 	firstLook sync.Once
 	started   time.Time
 }
@@ -202,5 +204,6 @@ func (s *scope) lifetime(is found) lifetime {
 // gone forgets everything about an export that does not exist any more.
 func (r *reconciler) gone(name types.NamespacedName) {
 	r.issuing.forget(name)
+	r.corrections.forget(name)
 	r.forgetMetrics(name)
 }

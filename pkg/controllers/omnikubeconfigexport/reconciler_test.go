@@ -177,6 +177,54 @@ func TestRepair(t *testing.T) {
 	}
 }
 
+// Somebody changes the Secret back at once. The first correction is made at once, the next ones once a minute; what is new, asked for
+// or missing is written at once.
+func TestTwoWritersOfTheSecret(t *testing.T) {
+	for name, end := range map[string]func(*fixture){
+		"a minute passes": func(f *fixture) { f.now = f.now.Add(time.Minute) },
+		"the spec changes": func(f *fixture) {
+			f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.SecretTemplate.Labels = map[string]string{"team": "a"} })
+		},
+		"somebody asks": func(f *fixture) {
+			export := f.get()
+			export.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+			f.must(f.client.Update(t.Context(), export))
+		},
+		"the Secret is deleted": func(f *fixture) { f.must(f.client.Delete(t.Context(), f.secret("target"))) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.ready()
+
+			tamper := func() { f.editSecret("target", func(s *corev1.Secret) { s.Data["more"] = []byte("x") }) }
+
+			tamper()
+			f.ready()
+
+			for range 10 {
+				tamper()
+
+				if wait := f.run().RequeueAfter; wait <= 0 || wait > time.Minute {
+					t.Fatalf("the next run is in %s", wait)
+				}
+			}
+
+			f.expect(metav1.ConditionFalse, v1alpha1.ReasonConflict, "target", "once a minute")
+
+			if corrected := f.told("SecretCorrected"); corrected != 1 {
+				t.Errorf("corrected %d times", corrected)
+			}
+
+			end(f)
+			f.ready()
+
+			if more, left := f.secret("target").Data["more"]; left {
+				t.Errorf("the Secret still has %q", more)
+			}
+		})
+	}
+}
+
 func TestClusterIsMadeAgain(t *testing.T) {
 	f := newFixture(t)
 	f.ready()

@@ -34,6 +34,11 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Outcome{}, fmt.Errorf("render the kubeconfig: %w", err)
 	}
 
+	if wait := r.rewritePause(s, want); wait > 0 {
+		return loop.Wait(wait, v1alpha1.ReasonConflict, "somebody changed Secret %q (%s) right after it was corrected; it is written again once a minute: "+
+			"find out who does that, or choose another target", s.shown(want), difference(s.secret, want)), nil
+	}
+
 	onlyMarks, former := lacksOnlyMarks(s.secret, want), ""
 	if s.secret != nil {
 		former = s.secret.Labels[v1alpha1.MarkHub]
@@ -47,17 +52,14 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	s.secret, s.found, s.stored = want, inspect(want, s.shape), true
 
+	name := client.ObjectKeyFromObject(s.export)
 	if s.fresh != nil {
-		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
-		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "KubeconfigIssued", "IssueKubeconfig",
-			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", s.shown(want), s.want.User, utc.Text(content.claims.expires()), s.cause)
-	} else if s.adopted {
-		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretAdopted", "WriteSecret",
-			"Secret %q was taken over, as spec.adopt says, with the kubeconfig that it held", s.shown(want))
-	} else if corrected && !onlyMarks {
-		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretCorrected", "WriteSecret",
-			"Secret %q was not as it has to be and was written again, with the kubeconfig that it held", s.shown(want))
+		r.issuing.stored(name, s.export.UID)
+	} else if corrected {
+		r.corrections.record(name, correction{s.correctedTo(want), r.options.Now()})
 	}
+
+	r.announceWritten(s, content, corrected && !onlyMarks)
 
 	if onlyMarks && former != s.hubs.Own || s.hubs.IsPrevious(former) {
 		r.announceMark(s, former)
@@ -75,6 +77,21 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	return loop.Continue(v1alpha1.ReasonWritten, "Secret %q holds a kubeconfig for user %q of cluster %q, valid until %s",
 		s.shown(want), s.want.User, s.want.ClusterName, utc.Text(content.claims.expires())), nil
+}
+
+// announceWritten announces why the target was written, if it was; corrected is true if it was not as it has to be.
+func (r *reconciler) announceWritten(s *scope, content issued, corrected bool) {
+	switch {
+	case s.fresh != nil:
+		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "KubeconfigIssued", "IssueKubeconfig",
+			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", s.shown(s.secret), s.want.User, utc.Text(content.claims.expires()), s.cause)
+	case s.adopted:
+		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretAdopted", "WriteSecret",
+			"Secret %q was taken over, as spec.adopt says, with the kubeconfig that it held", s.shown(s.secret))
+	case corrected:
+		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretCorrected", "WriteSecret",
+			"Secret %q was not as it has to be and was written again, with the kubeconfig that it held", s.shown(s.secret))
+	}
 }
 
 // announceMark announces that the mark names this hub now; former is the hub that it named before, if it did.

@@ -251,24 +251,13 @@ func (r *reconciler) announceMark(s *scope, where location, former string) {
 		where, redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
-// rewritePause returns how long to wait before the same content is written again. Each write changes the status and
-// triggers the next run, so a writer that changes the Secret back at once would cause a loop.
+// rewritePause returns how long to wait before the same content is written again.
 func (r *reconciler) rewritePause(s *scope, wanted location) time.Duration {
-	status := &s.sync.Status
 	if !s.wroteThis(wanted) {
 		return 0
 	}
 
-	if status.LastHandledReconcileAt != loop.RequestedAt(s.sync) {
-		return 0 // somebody asks for it
-	}
-
-	// A write in the future is one by a clock that was ahead.
-	if ago := r.options.Now().Sub(status.LastSyncTime.Time); ago >= 0 {
-		return minRewriteInterval - ago
-	}
-
-	return 0
+	return loop.RewritePause(s.sync, s.sync.Status.LastSyncTime.Time, r.options.Now())
 }
 
 // confirmedHere reports whether a write of a Secret there is known to have succeeded, in the cluster that is opened: the user may
@@ -331,9 +320,6 @@ func explain(s *scope, err error) loop.Outcome {
 
 	return loop.Wait(retryPause, clusteraccess.Reason(err), "%s", message)
 }
-
-// minRewriteInterval is the shortest time between two writes of the same content.
-const minRewriteInterval = time.Minute
 
 // retryPause is how long to wait before a workload cluster that failed is tried again.
 const retryPause = 10 * time.Second
