@@ -55,6 +55,22 @@ func TestWarningsForOmniCluster(t *testing.T) {
 	})
 }
 
+// Flux deletes what it may not change, if it is told to force.
+func TestWarningForForce(t *testing.T) {
+	const advice = "metadata.annotations[kustomize.toolkit.fluxcd.io/force]: Flux deletes the cluster when an edit is refused; take it off"
+
+	cluster := validCluster()
+	cluster.Annotations = map[string]string{"kustomize.toolkit.fluxcd.io/force": "disabled"}
+	checkWarnings(t, WarningsForOmniCluster(cluster), nil)
+
+	cluster.Annotations = map[string]string{"kustomize.toolkit.fluxcd.io/force": "Enabled"}
+	checkWarnings(t, WarningsForOmniCluster(cluster), []string{advice})
+
+	// The deletion is refused, too.
+	cluster.Spec.DeletePolicy.RequireConfirmation = new(true)
+	checkWarnings(t, WarningsForOmniCluster(cluster), nil)
+}
+
 func TestWarningIsBounded(t *testing.T) {
 	long := field.NewPath("spec").Key(strings.Repeat("k", 300))
 

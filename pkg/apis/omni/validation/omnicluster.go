@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -76,7 +77,20 @@ func WarningsForOmniCluster(obj *v1alpha1.OmniCluster) []string {
 		warnings = append(warnings, warningsForNumbers(obj.Spec.Kubernetes.Healthchecks[i].Job, healthchecks.Index(i).Child("job"))...)
 	}
 
-	return warnings
+	return append(warnings, warningsForForce(obj)...)
+}
+
+// annotationFluxForce with the value enabled, in any case, has Flux delete an object and make it anew when the API server
+// refuses an edit of it.
+const annotationFluxForce = "kustomize.toolkit.fluxcd.io/force"
+
+func warningsForForce(obj *v1alpha1.OmniCluster) []string {
+	if confirmation := obj.Spec.DeletePolicy.RequireConfirmation; confirmation != nil && *confirmation ||
+		!strings.EqualFold(obj.Annotations[annotationFluxForce], "enabled") {
+		return nil
+	}
+
+	return []string{warning(field.NewPath("metadata", "annotations").Key(annotationFluxForce), "Flux deletes the cluster when an edit is refused; take it off")}
 }
 
 func validateDeletePolicy(obj *v1alpha1.OmniCluster) field.ErrorList {
