@@ -5979,7 +5979,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "systemExtensions are the Talos system extensions of every machine. Unset leaves each machine as it is; an empty list removes them all.",
+							Description: "systemExtensions are the Talos system extensions of every machine. Unset says nothing: a machine for which no narrower level has a list gets those of the image that it first booted. An empty list removes them all.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{
@@ -5998,7 +5998,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 							},
 						},
 						SchemaProps: spec.SchemaProps{
-							Description: "kernelArgs are extra kernel arguments of every machine. Unset leaves each machine as it is; an empty list removes them all. They cannot be combined with sets that use a machine class.",
+							Description: "kernelArgs are extra kernel arguments of every machine. Unset leaves each machine as it is, also when a list is taken away; an empty list removes them all. They cannot be combined with sets that use a machine class.",
 							Type:        []string{"array"},
 							Items: &spec.SchemaOrArray{
 								Schema: &spec.Schema{

@@ -61,14 +61,14 @@ type OmniClusterSpec struct {
 	// +listType=atomic
 	Patches []Patch `json:"patches,omitempty"`
 
-	// systemExtensions are the Talos system extensions of every machine. Unset leaves each machine as it is;
-	// an empty list removes them all.
+	// systemExtensions are the Talos system extensions of every machine. Unset says nothing: a machine for which no
+	// narrower level has a list gets those of the image that it first booted. An empty list removes them all.
 	// +optional
 	// +listType=atomic
 	SystemExtensions []string `json:"systemExtensions,omitzero"`
 
-	// kernelArgs are extra kernel arguments of every machine. Unset leaves each machine as it is; an empty
-	// list removes them all. They cannot be combined with sets that use a machine class.
+	// kernelArgs are extra kernel arguments of every machine. Unset leaves each machine as it is, also when a list is
+	// taken away; an empty list removes them all. They cannot be combined with sets that use a machine class.
 	// +optional
 	// +listType=atomic
 	KernelArgs []string `json:"kernelArgs,omitzero"`

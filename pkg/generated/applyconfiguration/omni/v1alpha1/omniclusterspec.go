@@ -44,11 +44,11 @@ type OmniClusterSpecApplyConfiguration struct {
 	Features *OmniClusterFeaturesApplyConfiguration `json:"features,omitempty"`
 	// patches are Talos machine configuration patches for every machine of the cluster, applied in order.
 	Patches []PatchApplyConfiguration `json:"patches,omitempty"`
-	// systemExtensions are the Talos system extensions of every machine. Unset leaves each machine as it is;
-	// an empty list removes them all.
+	// systemExtensions are the Talos system extensions of every machine. Unset says nothing: a machine for which no
+	// narrower level has a list gets those of the image that it first booted. An empty list removes them all.
 	SystemExtensions []string `json:"systemExtensions,omitzero"`
-	// kernelArgs are extra kernel arguments of every machine. Unset leaves each machine as it is; an empty
-	// list removes them all. They cannot be combined with sets that use a machine class.
+	// kernelArgs are extra kernel arguments of every machine. Unset leaves each machine as it is, also when a list is
+	// taken away; an empty list removes them all. They cannot be combined with sets that use a machine class.
 	KernelArgs []string `json:"kernelArgs,omitzero"`
 	// deletePolicy says what deleting this object does in Omni.
 	DeletePolicy *OmniClusterDeletePolicyApplyConfiguration `json:"deletePolicy,omitempty"`
