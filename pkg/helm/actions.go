@@ -54,7 +54,7 @@ func (c *Client) install(s *attempt) error {
 	install.DisableHooks = s.request.Settings.DisableHooks
 	install.TakeOwnership = s.request.Settings.TakeOwnership
 
-	if err := s.mayChange(); err != nil {
+	if err := c.prepareChange(s); err != nil {
 		return err
 	}
 
@@ -105,7 +105,7 @@ func (c *Client) upgrade(s *attempt) error {
 	// Releases of Helm 3 were not applied by the server, and go on as they began.
 	upgrade.ForceConflicts = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
 
-	if err := s.mayChange(); err != nil {
+	if err := c.prepareChange(s); err != nil {
 		return err
 	}
 
@@ -115,6 +115,15 @@ func (c *Client) upgrade(s *attempt) error {
 	_, err = upgrade.RunWithContext(ctx, c.target.Name, prerendered, s.request.Values.Tree())
 
 	return err
+}
+
+// prepareChange asks whether the action may change something, and makes the first change that only some need; see markHooked.
+func (c *Client) prepareChange(s *attempt) error {
+	if err := s.mayChange(); err != nil {
+		return err
+	}
+
+	return c.markHooked(s)
 }
 
 // needsCRDs reports whether CRDs are installed before an upgrade: over attempts of
@@ -191,7 +200,7 @@ func (c *Client) rollBack(s *attempt) error {
 	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
 	rollback.DisableHooks = s.request.Settings.DisableHooks
 
-	if err := s.mayChange(); err != nil {
+	if err := c.prepareChange(s); err != nil {
 		return err
 	}
 

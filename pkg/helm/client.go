@@ -14,9 +14,11 @@ import (
 	"helm.sh/helm/v4/pkg/release"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
@@ -101,6 +103,8 @@ type attempt struct {
 	records *recordRoom  // may be nil
 	older   records.Size // of what is kept of older revisions; see keepOlder
 	guard   *kubeclient.Guard
+	// hooked are objects of attempts' manifests that hooks have made, too, and when the oldest of these attempts began.
+	hooked map[drift.Object]time.Time
 
 	request Request
 	// Waiting ends with soft, everything else with hard; see Run.
@@ -148,6 +152,7 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
 	storage.redact = redactor.redact
 	config.Releases.Driver = storage
+	guard.Hooked = func(info *resource.Info) bool { return c.madeByHook(storage, info) }
 
 	return &attempt{
 		config: config, storage: storage, last: last, values: redactor, guard: guard,

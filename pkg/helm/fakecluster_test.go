@@ -258,7 +258,10 @@ func (f *fakeCluster) answerOne(method, path string, sent *unstructured.Unstruct
 // afterApply is an object after an apply.
 func afterApply(found, sent *unstructured.Unstructured) *unstructured.Unstructured {
 	merged := found.DeepCopy()
-	maps.Copy(merged.Object, map[string]any{"data": sent.Object["data"]})
+
+	if data, named := sent.Object["data"]; named {
+		merged.Object["data"] = data
+	}
 
 	for _, set := range []struct {
 		from, to map[string]string

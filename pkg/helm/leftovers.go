@@ -128,6 +128,8 @@ func (c *Client) note(s *attempt, record *releasev1.Release, began time.Time, na
 		return err
 	}
 
+	c.noteHooked(s, record, began, objects)
+
 	var names foreign.Size
 
 	for _, object := range objects {

@@ -67,6 +67,8 @@ type resumable struct {
 	reduced *string
 	// made is the manifest of the revision that the action makes; empty before there is one.
 	made string
+	// makes is the name of that revision's record; empty before there is one.
+	makes string
 	// prerendered is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
 	prerendered, original *chart.Chart
 	// list tells which revisions there are.
@@ -216,7 +218,7 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 		record.Manifest = *r.reduced
 	}
 
-	r.made = record.Manifest
+	r.made, r.makes = record.Manifest, name
 
 	if again {
 		err := r.Update(name, made)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -47,6 +48,11 @@ func (r Release) Whose(live map[string]any) (ours bool, other string) {
 	}
 
 	return name != "" && namespace != "" && object.GetLabels()[managedByLabel] == managedByHelm, ""
+}
+
+// Marks are Helm's marks of this release.
+func (r Release) Marks() (labels, annotations map[string]string) {
+	return map[string]string{managedByLabel: managedByHelm}, map[string]string{releaseAnnotation: r.Name, namespaceAnnotation: r.Namespace}
 }
 
 // Compare tells how an object of the stored manifest differs from what the cluster has: by a server-side dry run, whose
@@ -134,8 +140,9 @@ func (r Release) marked(info *resource.Info) (map[string]any, error) {
 		annotations = map[string]string{}
 	}
 
-	labels[managedByLabel] = managedByHelm
-	annotations[releaseAnnotation], annotations[namespaceAnnotation] = r.Name, r.Namespace
+	markLabels, markAnnotations := r.Marks()
+	maps.Copy(labels, markLabels)
+	maps.Copy(annotations, markAnnotations)
 	marked.SetLabels(labels)
 	marked.SetAnnotations(annotations)
 

@@ -30,6 +30,8 @@ type Guard struct {
 	// LeftOut is told of objects of older revisions whose kinds the cluster does not serve any more: the action goes on without
 	// them. Nil lets it fail.
 	LeftOut func(objects []drift.Object)
+	// Hooked reports whether a hook that the action has run made an object: it bears no marks then. Nil: none did.
+	Hooked func(info *resource.Info) bool
 	// Needed is a manifest of an older revision whose objects are to be made: nothing of it is left out.
 	Needed string
 
@@ -93,7 +95,7 @@ func (g *Guard) objection(info *resource.Info, known bool) (string, error) {
 		return "", err
 	case other != "":
 		return fmt.Sprintf("%s belongs to Helm release %s: take it out of one of the two charts, or set takeOwnership", drift.Identify(info), other), nil
-	case there && !ours && !known:
+	case there && !ours && !known && (g.Hooked == nil || !g.Hooked(info)):
 		return fmt.Sprintf("%s exists and bears no marks of a release: delete it, or set takeOwnership", drift.Identify(info)), nil
 	default:
 		return "", nil
