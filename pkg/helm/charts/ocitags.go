@@ -2,14 +2,21 @@ package charts
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 )
 
-// maxTagPages bounds how many pages of tags are read.
-const maxTagPages = 50
+const (
+	// maxTagPages bounds how many pages of tags are read.
+	maxTagPages = 50
+	// tagsOnPage is how many tags a page is asked to have, which is as many as most registries give at most.
+	tagsOnPage = 1000
+	// noTagsListed is what helps if a list of tags cannot be used.
+	noTagsListed = "set chart.version to one version, for which no tags are listed"
+)
 
 // chosenTag is the best version on the pages of tags that were read. Only it is kept: the last page may be slow.
 type chosenTag struct {
@@ -33,9 +40,13 @@ func (c *chosenTag) add(ctx context.Context, versions []string) error {
 
 // newestTag reads the pages of a list of tags and chooses the wanted version.
 func (s *sourceClient) newestTag(ctx context.Context, base string, source *Source, wanted *choice) (string, error) {
-	location, chosen := base+"/tags/list", &chosenTag{choice: wanted}
+	location, chosen := fmt.Sprintf("%s/tags/list?n=%d", base, tagsOnPage), &chosenTag{choice: wanted}
 
-	for range maxTagPages {
+	for page := 1; location != ""; page++ {
+		if page > maxTagPages {
+			return "", fail(TooLarge, "%s has more than %d pages of tags: "+noTagsListed, shownText(location), maxTagPages)
+		}
+
 		response, err := s.registry(ctx, http.MethodGet, location, nil) //nolint:bodyclose // readTags closes it
 		if err != nil {
 			return "", err
@@ -46,11 +57,15 @@ func (s *sourceClient) newestTag(ctx context.Context, base string, source *Sourc
 		}
 
 		if chosen.count > maxTags {
-			return "", fail(TooLarge, "%s has more than %d tags: set chart.version to one version, for which no tags are listed", shown(response.Request.URL), maxTags)
+			return "", fail(TooLarge, "%s has more than %d tags: "+noTagsListed, shown(response.Request.URL), maxTags)
 		}
 
-		if location = nextPage(response); location == "" {
+		if chosen.exact {
 			break
+		}
+
+		if location, err = nextPage(response); err != nil {
+			return "", err
 		}
 	}
 
@@ -109,22 +124,25 @@ func parseTags(ctx context.Context, data []byte, at string) ([]string, error) {
 	return versions, nil
 }
 
-// nextPage reads the Link header of a page; a page elsewhere is not followed.
-func nextPage(response *http.Response) string {
+// nextPage reads the Link header of a page; empty if that is the last one. A page elsewhere is not followed: the error says so,
+// because the newest version may be there.
+func nextPage(response *http.Response) (string, error) {
 	link, parameters, ok := strings.Cut(response.Header.Get("Link"), ";")
 	if !ok || !strings.Contains(parameters, `rel="next"`) && !strings.Contains(parameters, "rel=next") {
-		return ""
+		return "", nil
 	}
+
+	at := response.Request.URL
 
 	parsed, err := url.Parse(strings.Trim(strings.TrimSpace(link), "<>"))
 	if err != nil {
-		return ""
+		return "", fail(Invalid, "%s names a next page of tags by something that is no URL: "+noTagsListed, shown(at))
 	}
 
-	next := response.Request.URL.ResolveReference(parsed)
-	if !sameOrigin(next, response.Request.URL) {
-		return ""
+	next := at.ResolveReference(parsed)
+	if !sameOrigin(next, at) {
+		return "", fail(Invalid, "%s names the next page of tags elsewhere, at %s, which is not followed: "+noTagsListed, shown(at), shown(next))
 	}
 
-	return next.String()
+	return next.String(), nil
 }

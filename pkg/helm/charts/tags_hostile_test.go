@@ -91,3 +91,77 @@ func TestTagsOnPages(t *testing.T) {
 	_, err := newFetcher(charts.Options{}).Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", Version: "nonsense here", CA: registry.CA()})
 	wantReason(t, err, charts.Invalid, "neither a version")
 }
+
+// A list of tags that is not read to its end says nothing about the newest version.
+func TestTagsThatAreCutOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		next   func(registry *chartserver.Repository, at int) string
+		reason charts.Reason
+		words  []string
+	}{
+		"more pages than are read": {
+			func(_ *chartserver.Repository, at int) string {
+				return fmt.Sprintf(`</v2/demo/tags/list?last=%d>; rel="next"`, at)
+			},
+			charts.TooLarge, []string{"more than 50 pages", "chart.version"},
+		},
+		"another host": {
+			func(*chartserver.Repository, int) string {
+				return `<https://tags.example.net/v2/demo/tags/list>; rel="next"`
+			},
+			charts.Invalid, []string{"/v2/demo/tags/list", "tags.example.net"},
+		},
+		"another scheme": {
+			func(registry *chartserver.Repository, _ int) string {
+				return "<http://" + registry.Host() + `/v2/demo/tags/list>; rel="next"`
+			},
+			charts.Invalid, []string{"http://"},
+		},
+		"no URL": {
+			func(*chartserver.Repository, int) string { return `<:>; rel="next"` }, charts.Invalid, []string{"/v2/demo/tags/list"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := chartserver.StartTLSRepository()
+			t.Cleanup(registry.Close)
+
+			pages := 0
+
+			registry.Handle("/v2/demo/tags/list", func(w http.ResponseWriter, _ *http.Request) {
+				pages++
+
+				w.Header().Set("Link", test.next(registry, pages))
+				_, _ = fmt.Fprintf(w, `{"tags":["1.%d.0","stable"]}`, pages)
+			})
+
+			_, err := newFetcher(charts.Options{}).Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", CA: registry.CA()})
+			wantReason(t, err, test.reason, test.words...)
+
+			// A tag that is asked for by its name is found where it is.
+			pages = 0
+			source := charts.Source{Chart: "oci://" + registry.Host() + "/demo", Version: "stable", CA: registry.CA()}
+			_, err = newFetcher(charts.Options{}).Resolve(t.Context(), source)
+			wantReason(t, err, charts.NotFound, "/manifests/stable")
+		})
+	}
+}
+
+// A page has as many tags as most registries give at most.
+func TestTagsAreAskedForInLargePages(t *testing.T) {
+	registry := chartserver.StartTLSRepository()
+	t.Cleanup(registry.Close)
+
+	var asked string
+
+	registry.Handle("/v2/demo/tags/list", func(w http.ResponseWriter, request *http.Request) {
+		asked = request.URL.RawQuery
+		_, _ = w.Write([]byte(`{"tags":["1.0.0"]}`))
+	})
+
+	_, err := newFetcher(charts.Options{}).Resolve(t.Context(), charts.Source{Chart: "oci://" + registry.Host() + "/demo", CA: registry.CA()})
+	wantReason(t, err, charts.NotFound, "/manifests/1.0.0")
+
+	if asked != "n=1000" {
+		t.Errorf("asked with %q", asked)
+	}
+}
