@@ -25,7 +25,7 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *sourceClient, source
 	resolved := &Resolved{Name: source.Chart, Version: entry.Version, ArchiveDigest: normalDigest(entry.Digest), location: location}
 
 	switch {
-	case source.Digest != "" && resolved.ArchiveDigest != "" && source.Digest != resolved.ArchiveDigest:
+	case source.excludes(entry):
 		return nil, fail(DigestMismatch, "chart %s %s has digest %s in %s, but chart.digest wants %s", source.Chart, entry.Version,
 			resolved.ArchiveDigest, source.Repository, source.Digest)
 	case source.Digest != "":
@@ -49,7 +49,7 @@ func (f *Fetcher) resolveRepository(ctx context.Context, s *sourceClient, source
 }
 
 // lookup finds the entry of the wanted version. A version that an index from a
-// moment ago does not have may have been published since.
+// moment ago does not have, or has with another digest, may have been published since.
 func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (*render.Entry, error) {
 	var entries []render.Entry
 
@@ -61,13 +61,13 @@ func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (
 
 		entries = index.Charts[source.Chart]
 
-		at, err := choose(ctx, f.newChoice(source), versionsOf(entries))
+		found, err := f.find(ctx, source, entries)
 		if err != nil {
 			return nil, err
 		}
 
-		if at >= 0 {
-			return &entries[at], nil
+		if found != nil && (asked || !source.excludes(found)) {
+			return found, nil
 		}
 
 		if asked {
@@ -82,11 +82,39 @@ func (f *Fetcher) lookup(ctx context.Context, s *sourceClient, source *Source) (
 	return nil, fail(NotFound, "repository %s has no %s of chart %s", source.Repository, describe(source.Version), source.Chart)
 }
 
-// versionsOf are the versions of entries.
-func versionsOf(entries []render.Entry) iter.Seq2[int, string] {
+// find is the entry of the wanted version; nil if there is none. With a digest it is one that has it, if one of the wanted versions
+// does: the newest of a range may be newer than the digest.
+func (f *Fetcher) find(ctx context.Context, source *Source, entries []render.Entry) (*render.Entry, error) {
+	pinned := func(entry *render.Entry) bool {
+		return source.Digest != "" && normalDigest(entry.Digest) == source.Digest
+	}
+
+	for _, candidate := range []func(*render.Entry) bool{pinned, func(*render.Entry) bool { return true }} {
+		at, err := choose(ctx, f.newChoice(source), versionsOf(entries, candidate))
+		if err != nil {
+			return nil, err
+		}
+
+		if at >= 0 {
+			return &entries[at], nil
+		}
+	}
+
+	return nil, nil //nolint:nilnil // there is none, nothing failed
+}
+
+// excludes reports whether an entry is of another chart than the digest of the source says.
+func (s *Source) excludes(entry *render.Entry) bool {
+	digest := normalDigest(entry.Digest)
+
+	return s.Digest != "" && digest != "" && digest != s.Digest
+}
+
+// versionsOf are the versions of those entries that are candidates.
+func versionsOf(entries []render.Entry, candidate func(*render.Entry) bool) iter.Seq2[int, string] {
 	return func(yield func(int, string) bool) {
 		for i := range entries {
-			if !yield(i, entries[i].Version) {
+			if candidate(&entries[i]) && !yield(i, entries[i].Version) {
 				return
 			}
 		}

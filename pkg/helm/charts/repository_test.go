@@ -208,6 +208,40 @@ func TestARepositoryWithoutDigests(t *testing.T) {
 	wantReason(t, err, charts.DigestMismatch, digest, source.Digest)
 }
 
+// A digest pins a chart, also when a newer version of the range is published.
+func TestAPinOutlastsNewerVersions(t *testing.T) {
+	repository := startRepository(t)
+	pinned := repository.Add(chartserver.ConfigMapChart("demo", "1.0.0"))
+
+	f := newFetcher(charts.Options{})
+	source := charts.Source{Repository: repository.URL(), Chart: "demo", Version: "1.x", Digest: pinned}
+	want := func(source charts.Source, version string) {
+		t.Helper()
+
+		if archive, err := fetch(f, source); err != nil || archive.Resolved().Version != version || archive.Resolved().ArchiveDigest != source.Digest {
+			t.Fatalf("%+v, %v, want %s", archive, err, version)
+		}
+	}
+
+	want(source, "1.0.0")
+
+	newer := source
+	newer.Digest = repository.Add(chartserver.ConfigMapChart("demo", "1.1.0"))
+	want(newer, "1.1.0") // the index of a moment ago does not have it
+	want(source, "1.0.0")
+
+	source.Version = ""
+	want(source, "1.0.0")
+
+	source.Version = "1.1.0"
+	_, err := fetch(f, source)
+	wantReason(t, err, charts.DigestMismatch, "1.1.0", newer.Digest, pinned)
+
+	source.Version = ">1.0.0"
+	_, err = fetch(f, source)
+	wantReason(t, err, charts.DigestMismatch, "1.1.0", newer.Digest, pinned)
+}
+
 func TestRepositoryFaults(t *testing.T) {
 	zeros := strings.Repeat("0", 64)
 
