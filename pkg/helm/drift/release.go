@@ -56,10 +56,10 @@ func (r Release) Marks() (labels, annotations map[string]string) {
 }
 
 // Compare tells how an object of the stored manifest differs from what the cluster has: by a server-side dry run, whose
-// changes are what differs. It is nil if nothing does, and names 10 pointers at most and how many more there are. With
-// correct, an object that differs is applied again; what ignored pointers lead to stays as it is. An object that another
-// release has by now is told and never applied: the two would take turns. Errors are those of the cluster; one of
-// applying an object that is missing comes with the difference.
+// changes are what differs. It is nil if nothing does, or if a Job is gone that the chart lets the cluster remove, and names 10
+// pointers at most and how many more there are. With correct, an object that differs is applied again; what ignored pointers
+// lead to stays as it is. An object that another release has by now is told and never applied: the two would take turns.
+// Errors are those of the cluster; one of applying an object that is missing comes with the difference.
 func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*Difference, error) {
 	wanted, err := r.marked(info)
 	if err != nil || info.Name == "" { // a generated name has no counterpart
@@ -71,6 +71,10 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 
 	live, err := Get(info)
 	if clusteraccess.NotFound(err) {
+		if expires(info, wanted) {
+			return nil, nil //nolint:nilnil // it has done its work
+		}
+
 		if correct {
 			_, err = r.apply(info, wanted, false)
 		} else {
@@ -113,6 +117,18 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 	}
 
 	return &Difference{Object: object, Paths: paths}, nil
+}
+
+// expires reports whether the cluster removes an object when it has done its work: a Job whose manifest says so. Who makes it again
+// runs it again.
+func expires(info *resource.Info, wanted map[string]any) bool {
+	if kind := info.Mapping.GroupVersionKind; kind.Group != "batch" || kind.Kind != "Job" {
+		return false
+	}
+
+	lifetime, _, err := unstructured.NestedFieldNoCopy(wanted, "spec", "ttlSecondsAfterFinished")
+
+	return err == nil && lifetime != nil
 }
 
 // Identify names an object of a manifest as the cluster knows it.

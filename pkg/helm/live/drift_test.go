@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -130,6 +131,33 @@ func TestDrift(t *testing.T) {
 
 	if diff := cmp.Diff([]string{"1 deployed"}, r.numbers()); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// The cluster removes a Job some time after its end if the chart says so: it is not missing then, and does not run again.
+func TestAJobThatTheClusterRemovesIsNoDrift(t *testing.T) {
+	r := newRelease(t)
+	job := "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: %s}\n" +
+		"spec: {%s template: {spec: {restartPolicy: Never, containers: [{name: work, image: example.com/work}]}}}\n"
+	r.want(helm.ActionInstall, chartOf("1.0.0", fmt.Sprintf(job, "work", "")+fmt.Sprintf(job, "brief", "ttlSecondsAfterFinished: 3600,")), "")
+	r.removeJob("work")
+	r.removeJob("brief")
+
+	want := []string{"Job " + r.namespace + "/work is missing"}
+
+	found, err := r.client.Drift(t.Context(), 1, nil)
+	if diff := cmp.Diff(want, texts(found)); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+
+	found, err = r.client.Correct(t.Context(), 1, nil, mayBegin)
+	if diff := cmp.Diff(want, texts(found)); diff != "" || err != nil {
+		t.Error(diff, err)
+	}
+
+	jobs, err := cluster.Client().BatchV1().Jobs(r.namespace).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(jobs.Items) != 1 || jobs.Items[0].Name != "work" {
+		t.Errorf("there are %v, %v", jobs, err)
 	}
 }
 
