@@ -26,7 +26,7 @@ const (
 )
 
 // Registry is a running OCI registry with TLS. It asks for a bearer token if it
-// is protected.
+// is protected, or for the credentials themselves.
 type Registry struct {
 	server  *httptest.Server
 	backend http.Handler
@@ -35,6 +35,9 @@ type Registry struct {
 	username string
 	password string
 	realm    string
+	basic    bool
+	strict   bool
+	asked    bool // for credentials, at least once
 	requests []string
 }
 
@@ -74,6 +77,22 @@ func (r *Registry) Protect(username, password string) {
 	defer r.mu.Unlock()
 
 	r.username, r.password = username, password
+}
+
+// WantBasic makes a protected registry want the credentials themselves, and no token.
+func (r *Registry) WantBasic() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.basic = true
+}
+
+// RefuseUnasked makes the registry answer 400 to credentials that it did not ask for, as some do.
+func (r *Registry) RefuseUnasked() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.strict = true
 }
 
 // SetRealm names another token service.
@@ -152,29 +171,53 @@ func (r *Registry) send(method, path, mediaType string, data []byte) *httptest.R
 }
 
 func (r *Registry) serve(w http.ResponseWriter, request *http.Request) {
+	if !r.refuses(w, request) {
+		r.backend.ServeHTTP(w, request)
+	}
+}
+
+// refuses counts a request, and answers it unless the backend is to do that.
+func (r *Registry) refuses(w http.ResponseWriter, request *http.Request) bool {
 	r.mu.Lock()
+	defer r.mu.Unlock()
+
 	r.requests = append(r.requests, request.Method+" "+request.URL.Path)
-	username, password, realm := r.username, r.password, r.realm
-	r.mu.Unlock()
 
-	if request.URL.Path == "/token" {
-		if given, secret, _ := request.BasicAuth(); given != username || secret != password {
-			w.WriteHeader(http.StatusUnauthorized)
+	given, secret, sent := request.BasicAuth()
+	known := given == r.username && secret == r.password
 
-			return
-		}
-
+	switch {
+	case request.URL.Path == "/token" && known:
 		_, _ = fmt.Fprintf(w, `{"token":%q}`, token)
-
-		return
-	}
-
-	if username != "" && request.Header.Get("Authorization") != "Bearer "+token {
-		w.Header().Set("WWW-Authenticate", fmt.Sprintf(`Bearer realm=%q,service="registry",scope="repository:x:pull"`, realm))
+	case request.URL.Path == "/token":
 		w.WriteHeader(http.StatusUnauthorized)
-
-		return
+	case r.strict && sent && (!r.basic || !r.asked):
+		w.WriteHeader(http.StatusBadRequest)
+	case r.username != "" && !r.admits(request, known):
+		r.asked = true
+		w.Header().Set("WWW-Authenticate", r.challenge())
+		w.WriteHeader(http.StatusUnauthorized)
+	default:
+		return false
 	}
 
-	r.backend.ServeHTTP(w, request)
+	return true
+}
+
+// admits is called with the lock held. Known says that the request has the credentials.
+func (r *Registry) admits(request *http.Request, known bool) bool {
+	if r.basic {
+		return known
+	}
+
+	return request.Header.Get("Authorization") == "Bearer "+token
+}
+
+// challenge is called with the lock held.
+func (r *Registry) challenge() string {
+	if r.basic {
+		return `Basic realm="registry"`
+	}
+
+	return fmt.Sprintf(`Bearer realm=%q,service="registry",scope="repository:x:pull"`, r.realm)
 }

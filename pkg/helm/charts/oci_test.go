@@ -247,6 +247,50 @@ func TestRegistryWithCredentials(t *testing.T) {
 	wantReason(t, err, charts.Unauthorized, "tokens.example.net", "another domain")
 }
 
+// A registry gets credentials when it has asked for them, in the way that it wants, and not for each request anew.
+func TestRegistryThatRefusesUnaskedCredentials(t *testing.T) {
+	look, manifest := "HEAD /v2/demo/manifests/1.0.0", "GET /v2/demo/manifests/1.0.0"
+
+	for name, test := range map[string]struct {
+		arrange func(*chartserver.Registry)
+		want    []string // before the archive
+	}{
+		"open":  {func(*chartserver.Registry) {}, []string{look, manifest}},
+		"token": {func(r *chartserver.Registry) { r.Protect("u", "p") }, []string{look, "GET /token", look, manifest}},
+		"basic": {func(r *chartserver.Registry) { r.Protect("u", "p"); r.WantBasic() }, []string{look, look, manifest}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			registry := startRegistry(t)
+			registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
+			registry.RefuseUnasked()
+			test.arrange(registry)
+
+			source := charts.Source{
+				Chart: registry.URL("demo"), CA: registry.CA(), Version: "1.0.0", Credentials: charts.Credentials{Username: "u", Password: "p"},
+			}
+			if _, err := fetch(newFetcher(charts.Options{}), source); err != nil {
+				t.Fatal(err)
+			}
+
+			if diff := cmp.Diff(test.want, registry.Requests()[:len(test.want)]); diff != "" {
+				t.Error(diff)
+			}
+
+			if name == "open" {
+				return
+			}
+
+			source.Credentials.Password = "canary"
+			_, err := fetch(newFetcher(charts.Options{}), source)
+			wantReason(t, err, charts.Unauthorized, "does not accept")
+
+			source.Credentials = charts.Credentials{}
+			_, err = fetch(newFetcher(charts.Options{}), source)
+			wantReason(t, err, charts.Unauthorized, "set authSecretRef")
+		})
+	}
+}
+
 func TestRegistryFaults(t *testing.T) {
 	registry := startRegistry(t)
 	_, manifest := registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)

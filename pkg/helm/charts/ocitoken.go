@@ -11,8 +11,9 @@ import (
 	"golang.org/x/net/publicsuffix"
 )
 
-// registry sends a request to a registry. If the registry asks for a token, one
-// is fetched and the request is sent once more.
+// registry sends a request to a registry. If the registry asks for a token, one is fetched, or if it asks for the credentials
+// themselves, they are sent from then on, and the request is sent once more. Unasked it gets none: some registries refuse a
+// request with credentials of another kind than they want.
 func (s *sourceClient) registry(ctx context.Context, method, location string, header http.Header) (*http.Response, error) {
 	response, err := s.do(ctx, method, location, header)
 	if err != nil || response.StatusCode != http.StatusUnauthorized || s.token != "" {
@@ -20,13 +21,15 @@ func (s *sourceClient) registry(ctx context.Context, method, location string, he
 	}
 
 	challenge, ok := bearerChallenge(response.Header.Values("WWW-Authenticate"))
-	if !ok {
+	if !ok && (s.basic || s.credentials.empty()) {
 		return response, nil
 	}
 
 	discard(response)
 
-	if s.token, err = s.fetchToken(ctx, challenge); err != nil {
+	if !ok {
+		s.basic = true
+	} else if s.token, err = s.fetchToken(ctx, challenge); err != nil {
 		return nil, err
 	}
 
@@ -82,7 +85,7 @@ func (s *sourceClient) fetchToken(ctx context.Context, challenge map[string]stri
 	realm.RawQuery = query.Encode()
 
 	asker := *s
-	asker.token, asker.host = "", realm.Host
+	asker.token, asker.host, asker.basic = "", realm.Host, true
 
 	if !s.credentials.empty() && !sameDomain(realm.Host, s.host) {
 		return "", fail(Unauthorized, "registry %s wants the credentials sent to %s, which is another domain: they are not", s.host, realm.Host)

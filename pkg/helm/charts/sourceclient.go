@@ -37,6 +37,7 @@ type sourceClient struct {
 	transport   *http.Transport
 	credentials Credentials
 	host        string // the only host[:port] that gets the credentials
+	basic       bool   // whether it gets them unasked; a registry that has asked for them does
 	token       string // of a registry; empty before it asks for one
 }
 
@@ -76,6 +77,7 @@ func (f *Fetcher) newSourceClient(source *Source) (*sourceClient, error) {
 		transport:   transport,
 		credentials: source.Credentials,
 		host:        source.Host(),
+		basic:       !source.IsOCI(),
 	}, nil
 }
 
@@ -147,7 +149,7 @@ func (s *sourceClient) do(ctx context.Context, method, location string, header h
 		switch {
 		case s.token != "":
 			request.Header.Set("Authorization", s.token)
-		case !s.credentials.empty():
+		case s.basic && !s.credentials.empty():
 			request.SetBasicAuth(s.credentials.Username, s.credentials.Password)
 		}
 	}
