@@ -97,8 +97,8 @@ func toApprove(cluster *v1alpha1.OmniCluster) ([]v1alpha1.PlannedChange, error) 
 		return nil, errors.New("nothing waits for an approval")
 	case plan.OmittedChanges > 0:
 		return nil, fmt.Errorf("the plan has %d changes more than are shown: read all of it in the log of omni-controller (-v=2, the line with the hash %s), then "+
-			`kubectl patch omnicluster %s -n %s --type=merge -p '{"spec":{"approvedPlan":"%s"}}'`,
-			plan.OmittedChanges, plan.Hash, cluster.Name, cluster.Namespace, plan.Hash)
+			`kubectl patch omnicluster %s -n %s --field-manager=%s --type=merge -p '{"spec":{"approvedPlan":"%s"}}'`,
+			plan.OmittedChanges, plan.Hash, cluster.Name, cluster.Namespace, v1alpha1.FieldManagerByHand, plan.Hash)
 	case cluster.Spec.ApprovedPlan == plan.Hash:
 		return nil, errors.New("this plan is approved already")
 	}

@@ -110,7 +110,7 @@ func TestApproveALongPlan(t *testing.T) {
 		t.Fatalf("%v, writes %v", err, s.writes())
 	}
 
-	for _, want := range []string{"12 changes more", "-v=2, the line with the hash 5d0e", `kubectl patch omnicluster edge-01 -n fleet --type=merge -p '{"spec":{"approvedPlan":"5d0e"}}'`} {
+	for _, want := range []string{"12 changes more", "-v=2, the line with the hash 5d0e", `kubectl patch omnicluster edge-01 -n fleet --field-manager=by-hand --type=merge -p '{"spec":{"approvedPlan":"5d0e"}}'`} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("no %q in %v", want, err)
 		}

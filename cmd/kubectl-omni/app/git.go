@@ -6,17 +6,45 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // gitManagers are the field managers of the tools that apply what Git says.
 var gitManagers = []string{ //nolint:gochecknoglobals // a table
-	"kustomize-controller", "helm-controller", "argocd-controller", "argocd-application-controller", "kubectl-client-side-apply-by-argocd",
+	"kustomize-controller", "helm-controller", "flux-operator", "argocd-controller", "argocd-application-controller", "kubectl-client-side-apply-by-argocd",
 }
 
 // ownedByGit names the tool that applies a field from Git; empty if none does.
-func ownedByGit(fields []metav1.ManagedFieldsEntry, path ...string) string {
+func ownedByGit(o metav1.Object, path ...string) string {
+	if manager := gitManagerOf(o.GetManagedFields(), path...); manager != "" {
+		return manager
+	}
+
+	if appliedLast(o, path...) {
+		return gitManagerOf(o.GetManagedFields(), "metadata", "annotations", corev1.LastAppliedConfigAnnotation)
+	}
+
+	return ""
+}
+
+// appliedLast reports whether the last client-side apply set a field. If it set the value that was there, as a false that is
+// always written, no manager owns the field.
+func appliedLast(o metav1.Object, path ...string) bool {
+	applied := map[string]any{}
+	if json.Unmarshal([]byte(o.GetAnnotations()[corev1.LastAppliedConfigAnnotation]), &applied) != nil {
+		return false
+	}
+
+	_, found, err := unstructured.NestedFieldNoCopy(applied, path...)
+
+	return found && err == nil
+}
+
+// gitManagerOf names the tool of Git that owns a field; empty if none does.
+func gitManagerOf(fields []metav1.ManagedFieldsEntry, path ...string) string {
 	parts := make([]any, 0, len(path))
 	for _, part := range path {
 		parts = append(parts, part)
@@ -41,7 +69,7 @@ func ownedByGit(fields []metav1.ManagedFieldsEntry, path ...string) string {
 // refuseIfGitOwns is an error that says what to commit, if Git owns a field. Whatever were written would be taken back at the
 // tool's next look, or after it has already had its effect.
 func refuseIfGitOwns(o object, kind string, value any, path ...string) error {
-	manager := ownedByGit(o.GetManagedFields(), path...)
+	manager := ownedByGit(o, path...)
 	if manager == "" {
 		return nil
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -73,6 +74,52 @@ func TestGitIsNotFought(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), "comes from Git ("+manager+"): commit it there instead:\n  "+test.commit) || len(s.writes()) > 0 {
 				t.Errorf("%s, %s: %v, writes %v", name, manager, err, s.writes())
 			}
+		}
+	}
+}
+
+// Flux takes the fields of a manager over whose name begins so, and removes what Git does not set: kustomize-controller v1.9.3
+// (kustomization_controller.go, fieldManagers), and for a ResourceSet flux-operator (resourceset_controller.go).
+func TestFluxLeavesWhatWeWrite(t *testing.T) {
+	for _, manager := range []string{fieldManager, v1alpha1.FieldManagerByHand} {
+		for _, taken := range []string{"kubectl", "before-first-apply", "kustomize-controller", "flux", "helm"} {
+			if strings.HasPrefix(manager, taken) {
+				t.Errorf("Flux takes away what %s has written, as its name begins with %s", manager, taken)
+			}
+		}
+	}
+}
+
+// A client-side apply that sets a field to the value that it has makes nobody its owner: what was applied last names it.
+func TestGitAppliedLast(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	const applied = `{"f:metadata":{"f:annotations":{".":{},"f:kubectl.kubernetes.io/last-applied-configuration":{}}}}`
+
+	for name, test := range map[string]struct {
+		manager, last string
+		refuses       bool
+	}{
+		"Git names it":               {"argocd-controller", `{"spec":{"suspend":false}}`, true},
+		"Git does not":               {"argocd-controller", `{"spec":{"talos":{}}}`, false},
+		"no object":                  {"argocd-controller", `"`, false},
+		"something else than a map":  {"argocd-controller", `{"spec":[]}`, false},
+		"a person's kubectl applies": {"kubectl-client-side-apply", `{"spec":{"suspend":false}}`, false},
+	} {
+		s := newSession(t)
+		s.own(test.manager, applied)
+
+		cluster := s.cluster("edge-01").DeepCopy()
+		cluster.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: test.last}
+		s.put("omniclusters", cluster)
+
+		_, _, err := s.run("suspend", "edge-01")
+		if test.refuses != (err != nil && strings.Contains(err.Error(), "comes from Git (argocd-controller): commit it there instead:\n  spec.suspend: true")) {
+			t.Errorf("%s: %v", name, err)
+		}
+
+		if test.refuses == (len(s.writes()) > 0) {
+			t.Errorf("%s: writes %v", name, s.writes())
 		}
 	}
 }

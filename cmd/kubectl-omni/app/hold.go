@@ -46,7 +46,7 @@ does not write what Git owns.`,
 				return err
 			}
 
-			if manager := ownedByGit(policy.GetManagedFields(), "spec", "hold"); manager != "" {
+			if manager := ownedByGit(policy, "spec", "hold"); manager != "" {
 				return t.told("spec.hold comes from Git (%s), which takes this back at its next look: commit hold: true there", manager)
 			}
 

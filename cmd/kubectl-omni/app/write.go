@@ -13,8 +13,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// fieldManager is who the API server says wrote what this tool wrote.
-const fieldManager = "kubectl-omni"
+// fieldManager is who the API server says wrote what this tool wrote. It must not begin with kubectl: Flux takes the fields of
+// such managers over, and so removes what Git does not set (fluxcd/pkg/ssa, PatchReplaceFieldsManagers).
+const fieldManager = "omni-plugin"
 
 // cluster reads an OmniCluster.
 func (t *tool) cluster(ctx context.Context, name string) (*v1alpha1.OmniCluster, error) {

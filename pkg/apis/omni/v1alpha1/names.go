@@ -43,6 +43,10 @@ const (
 	AnnotationAcceptCluster = GroupName + "/accept-cluster"
 )
 
+// FieldManagerByHand is the field manager that commands in messages write with, and the pages tell people to use: Flux takes
+// fields away that Git does not set, if the name of their manager begins with kubectl, as that of every command of kubectl does.
+const FieldManagerByHand = "by-hand"
+
 const (
 	// LabelProtected is for Secrets that no object may use or copy, whatever it names; with ProtectedValue.
 	LabelProtected = GroupName + "/protected"

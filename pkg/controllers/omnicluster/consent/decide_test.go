@@ -187,7 +187,7 @@ func TestGateMessages(t *testing.T) {
 	planned.Live = []plan.SetState{{ID: "demo-a", Size: "pool/3"}, {ID: "demo-b"}}
 	record := Record{sets: appliedRecord{{ID: "demo-a", Size: "pool/3"}}}
 	hash := plan.HashOf([]plan.Change{theirs})
-	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --type=merge -p '{"spec":{"approvedPlan":"` + hash + `"}}'`
+	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --field-manager=by-hand --type=merge -p '{"spec":{"approvedPlan":"` + hash + `"}}'`
 	items := itemsOf(planned, record, v1alpha1.ChangePolicyApply, "")
 	g := gate{waiting: 1, settled: true}
 

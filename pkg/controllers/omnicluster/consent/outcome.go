@@ -132,6 +132,6 @@ func howToApprove(cluster *v1alpha1.OmniCluster, hash string) string {
 		text = fmt.Sprintf("spec.approvedPlan (%.12s...) approves another plan, the current one is %s; ", approved, hash)
 	}
 
-	return text + fmt.Sprintf(`read status.plan, then approve it: kubectl patch omnicluster %s -n %s --type=merge -p '{"spec":{"approvedPlan":"%s"}}'`,
-		cluster.Name, cluster.Namespace, hash)
+	return text + fmt.Sprintf(`read status.plan, then approve it: kubectl patch omnicluster %s -n %s --field-manager=%s --type=merge -p '{"spec":{"approvedPlan":"%s"}}'`,
+		cluster.Name, cluster.Namespace, v1alpha1.FieldManagerByHand, hash)
 }
