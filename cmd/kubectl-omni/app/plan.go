@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
@@ -25,7 +27,7 @@ func (t *tool) planCommand() *cobra.Command {
 		Short: "Show what would change in Omni, and what each change waits for",
 		Long: `plan shows the changes that the controller has planned for a cluster and not made yet. As with kubectl diff the status
 is 1 if there are any, and 2 after an error, so that a script can ask. It is an error, too, if the controller has no plan of the
-cluster as it is now: the message says why.
+cluster and its documents as they are now: the message says why.
 
 With -f it sends files to the API server as a dry run instead, and shows in which fields their objects differ from those that are
 there: not what Omni would do. Rules of the API are checked, and nothing is changed; it needs the right to write the objects.`,
@@ -69,6 +71,10 @@ func (t *tool) planCluster(ctx context.Context, name, format string) error {
 	}
 
 	plan, err := currentPlan(cluster)
+	if err == nil && len(plan.Changes) == 0 {
+		err = countsDocuments(ctx, client, cluster)
+	}
+
 	if err != nil {
 		return err
 	}
@@ -93,8 +99,7 @@ func currentPlan(cluster *v1alpha1.OmniCluster) (*v1alpha1.OmniClusterPlan, erro
 
 	switch {
 	case status.ObservedGeneration != cluster.Generation:
-		return nil, fmt.Errorf("the controller has not looked at generation %d of cluster %s yet, so what is left to do is not known: "+
-			"try again in a moment, and if that lasts look whether omni-controller runs", cluster.Generation, cluster.Name)
+		return nil, notSeen(fmt.Sprintf("generation %d of cluster %s", cluster.Generation, cluster.Name))
 	case planned == nil || planned.Status != metav1.ConditionTrue || planned.ObservedGeneration != cluster.Generation:
 		return nil, fmt.Errorf("cluster %s has no current plan, so what is left to do is not known: %s", cluster.Name, whyUnplanned(cluster))
 	case status.Plan == nil:
@@ -102,6 +107,82 @@ func currentPlan(cluster *v1alpha1.OmniCluster) (*v1alpha1.OmniClusterPlan, erro
 	default:
 		return status.Plan, nil
 	}
+}
+
+// notSeen says that a plan is of the time before something changed.
+func notSeen(what string) error {
+	return fmt.Errorf("the controller has not looked at %s yet, so what is left to do is not known: "+
+		"try again in a moment, and if that lasts look whether omni-controller runs", what)
+}
+
+// countsDocuments fails unless an empty plan was made of the documents of a cluster as they are now: its status has, of each
+// document that counts, the generation of which nothing is left to do.
+func countsDocuments(ctx context.Context, client versioned.Interface, cluster *v1alpha1.OmniCluster) error {
+	api, options := client.OmniV1alpha1(), metav1.ListOptions{FieldSelector: "spec.clusterRef.name=" + cluster.Name}
+	status := &cluster.Status
+
+	var controlPlane []v1alpha1.AppliedReference
+	if status.ControlPlaneRef != nil {
+		controlPlane = append(controlPlane, *status.ControlPlaneRef)
+	}
+
+	for _, kind := range []struct {
+		name string
+		list func(context.Context, metav1.ListOptions) (runtime.Object, error)
+		refs []v1alpha1.AppliedReference
+	}{
+		{"OmniControlPlane", untyped(api.OmniControlPlanes(cluster.Namespace).List), controlPlane},
+		{"OmniWorkers", untyped(api.OmniWorkers(cluster.Namespace).List), status.WorkersRefs},
+		{"OmniMachine", untyped(api.OmniMachines(cluster.Namespace).List), status.MachineRefs},
+	} {
+		list, err := kind.list(ctx, options)
+		if err != nil {
+			return fmt.Errorf("whether an %s has changed since, and so what is left to do, is not known: %s", kind.name, problemOf(err))
+		}
+
+		if unseen := unseenOf(kind.name, membersOf(kind.name, cluster.Name, list, nil), kind.refs); unseen != "" {
+			return notSeen(unseen)
+		}
+	}
+
+	return nil
+}
+
+// unseenOf names the change of a document that the references of a cluster's status do not know; empty if there is none.
+func unseenOf(kind string, documents []member, refs []v1alpha1.AppliedReference) string {
+	counted := map[string]v1alpha1.AppliedReference{}
+	for _, ref := range refs {
+		counted[ref.UID] = ref
+	}
+
+	for _, document := range documents {
+		o := document.object
+		if !o.GetDeletionTimestamp().IsZero() {
+			continue // it counts no more
+		}
+
+		ref, counts := counted[string(o.GetUID())]
+		if counts && ref.Generation != o.GetGeneration() || !counts && !isLeftOut(o) {
+			return fmt.Sprintf("generation %d of %s %s", o.GetGeneration(), kind, document.name)
+		}
+
+		delete(counted, ref.UID)
+	}
+
+	for _, ref := range refs {
+		if _, gone := counted[ref.UID]; gone {
+			return fmt.Sprintf("the deletion of %s %s", kind, ref.Name)
+		}
+	}
+
+	return ""
+}
+
+// isLeftOut reports whether a document, as it is now, does not count for its cluster, such as a machine that no set lists.
+func isLeftOut(document object) bool {
+	accepted := apimeta.FindStatusCondition(document.GetReconcileStatus().Conditions, v1alpha1.ConditionAccepted)
+
+	return accepted != nil && accepted.Status == metav1.ConditionFalse && accepted.ObservedGeneration == document.GetGeneration()
 }
 
 // whyUnplanned says what keeps the controller from making a plan: the step that failed. Ready says the same, but not while

@@ -196,13 +196,129 @@ func TestNoCurrentPlan(t *testing.T) {
 	}
 }
 
+// An empty plan says that nothing is left only if it was made of the documents as they are: of each of them the cluster's status
+// has the generation that it counted.
+func TestEmptyPlanOfOlderDocuments(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	refuses := func(resource string) func(*session) {
+		return func(s *session) {
+			s.client.PrependReactor("list", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
+				return true, nil, apierrors.NewForbidden(v1alpha1.Resource(resource), "", errors.New("no"))
+			})
+		}
+	}
+	deletes := func(resource, name string) func(*session) {
+		return func(s *session) {
+			if err := s.client.Tracker().Delete(v1alpha1.SchemeGroupVersion.WithResource(resource), "fleet", name); err != nil {
+				s.t.Fatal(err)
+			}
+		}
+	}
+
+	for name, test := range map[string]struct {
+		change func(*session)
+		says   string // empty: nothing is left
+	}{
+		"nothing has changed": {change: func(*session) {}},
+		"workers": {
+			change: func(s *session) { s.workers(func(o *v1alpha1.OmniWorkers) { o.Generation++ }) },
+			says:   "the controller has not looked at generation 3 of OmniWorkers edge-01-workers yet, so what is left to do is not known",
+		},
+		"workers that were made again": {
+			change: func(s *session) { s.workers(func(o *v1alpha1.OmniWorkers) { o.UID = "another" }) },
+			says:   "the controller has not looked at generation 2 of OmniWorkers edge-01-workers yet",
+		},
+		"workers that do not count": {change: func(s *session) { s.extraWorkers("edge-01", metav1.ConditionFalse, 3) }},
+		"workers that did not count": {
+			change: func(s *session) { s.extraWorkers("edge-01", metav1.ConditionFalse, 2) }, says: "generation 3 of OmniWorkers extra",
+		},
+		"new workers":                {change: func(s *session) { s.extraWorkers("edge-01", metav1.ConditionTrue, 3) }, says: "generation 3 of OmniWorkers extra"},
+		"workers of another cluster": {change: func(s *session) { s.extraWorkers("quiet", metav1.ConditionUnknown, 3) }},
+		"workers are being deleted": {
+			change: func(s *session) {
+				s.workers(func(o *v1alpha1.OmniWorkers) {
+					o.Generation, o.DeletionTimestamp, o.Finalizers = 3, new(metav1.Now()), []string{"a/b"}
+				})
+			},
+			says: "the deletion of OmniWorkers edge-01-workers",
+		},
+		"workers are deleted": {
+			change: deletes("omniworkers", "edge-01-workers"), says: "the controller has not looked at the deletion of OmniWorkers edge-01-workers yet",
+		},
+		"the control plane is deleted": {change: deletes("omnicontrolplanes", "edge-01-cp"), says: "the deletion of OmniControlPlane edge-01-cp"},
+		"a machine is deleted": {
+			change: deletes("omnimachines", "22222222-2222-4222-8222-222222222222"), says: "the deletion of OmniMachine 22222222-2222-4222-8222-222222222222",
+		},
+		"machines cannot be read": {
+			change: refuses("omnimachines"), says: "whether an OmniMachine has changed since, and so what is left to do, is not known: Forbidden",
+		},
+	} {
+		for _, args := range [][]string{{"plan", "edge-01"}, {"plan", "edge-01", "-o", "json"}} {
+			s := newSession(t)
+			s.settle()
+			test.change(s)
+
+			output, _, status, err := s.execute(args...)
+			if test.says == "" && (err != nil || status != 0) {
+				t.Errorf("%s, %v: %v", name, args, err)
+			}
+
+			if test.says != "" && (status != 2 || !strings.Contains(err.Error(), test.says) || output != "") {
+				t.Errorf("%s, %v: status %d, %v, want %q; printed\n%s", name, args, status, err, test.says, output)
+			}
+		}
+	}
+}
+
+// settle leaves nothing to do for cluster edge-01, whose documents are all counted.
+func (s *session) settle() {
+	s.t.Helper()
+
+	ref := func(name string) v1alpha1.AppliedReference {
+		return v1alpha1.AppliedReference{Name: name, UID: name + "-uid", Generation: 2}
+	}
+
+	settled := s.cluster("edge-01").DeepCopy()
+	settled.Status.Plan = nil
+	settled.Status.ControlPlaneRef = new(ref("edge-01-cp"))
+	settled.Status.WorkersRefs = []v1alpha1.AppliedReference{ref("edge-01-workers")}
+	settled.Status.MachineRefs = []v1alpha1.AppliedReference{ref("11111111-1111-4111-8111-111111111111"), ref("22222222-2222-4222-8222-222222222222")}
+	s.put("omniclusters", settled)
+}
+
+// workers changes the workers of cluster edge-01.
+func (s *session) workers(change func(*v1alpha1.OmniWorkers)) {
+	s.t.Helper()
+
+	workers, err := s.client.OmniV1alpha1().OmniWorkers("fleet").Get(s.t.Context(), "edge-01-workers", metav1.GetOptions{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	workers = workers.DeepCopy()
+	change(workers)
+	s.put("omniworkers", workers)
+}
+
+// extraWorkers makes workers of a cluster, of generation 3, which were or were not accepted at a generation.
+func (s *session) extraWorkers(cluster string, accepted metav1.ConditionStatus, generation int64) {
+	s.t.Helper()
+
+	extra := &v1alpha1.OmniWorkers{ObjectMeta: metav1.ObjectMeta{Name: "extra", Namespace: "fleet", UID: "extra-uid", Generation: 3}}
+	extra.Spec.ClusterRef.Name = cluster
+	extra.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: accepted, ObservedGeneration: generation}}
+
+	if err := s.client.Tracker().Create(v1alpha1.SchemeGroupVersion.WithResource("omniworkers"), extra, "fleet"); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // A script tells changes from errors by the status, as it can with kubectl diff.
 func TestPlanStatus(t *testing.T) {
 	s, done := newSession(t), newSession(t)
 
-	settled := done.cluster("edge-01").DeepCopy()
-	settled.Status.Plan = nil
-	done.put("omniclusters", settled)
+	done.settle()
 
 	if _, _, status, err := done.execute("plan", "edge-01"); status != 0 {
 		t.Errorf("nothing is left to do: status %d (%v)", status, err)
