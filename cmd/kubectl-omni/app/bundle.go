@@ -56,10 +56,12 @@ share it.`,
 			documents := gathered.finish(r)
 
 			if file == "" || file == "-" {
-				return writeBundle(t.Out, documents)
+				err = writeBundle(t.Out, documents)
+			} else {
+				err = writeBundleFile(file, documents)
 			}
 
-			return writeBundleFile(file, documents)
+			return cmp.Or(err, gathered.unread)
 		},
 	}
 	command.Flags().StringVarP(&file, "file", "f", "", "The file to write, which must not exist. Default: standard output.")
@@ -73,10 +75,12 @@ share it.`,
 type bundle struct {
 	documents []map[string]any // the first one is about the bundle
 	missing   []string         // what cannot be read, and why
+	unread    error            // why none of our objects is in it
 	hosts     hostNames        // those that the documents have no field for
 }
 
-// gather reads what a bundle has. An error means that there is none: nothing of ours can be read, or the user has interrupted it.
+// gather reads what a bundle has. An error means that there is none: nothing can be read, or the user has interrupted it. While
+// omni-apiserver is down, a bundle has what its Pods and the events say about that.
 func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
 	client, namespace, err := t.api()
 	if err != nil {
@@ -90,11 +94,22 @@ func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
 
 	b := &bundle{documents: []map[string]any{{"kind": "SupportBundle", "namespace": namespace, "plugin": version.Get().String()}}, hosts: hostNames{}}
 
-	if err = b.addObjects(ctx, client, namespace); err == nil {
+	if err = b.addObjects(ctx, client, namespace); err != nil {
+		b.unread = fmt.Errorf("none of our objects can be read: %w", err)
+	}
+
+	if ctx.Err() == nil {
 		b.addHub(ctx, hub, namespace, programs)
 	}
 
-	return b, cmp.Or(context.Cause(ctx), err)
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case b.unread != nil && len(b.documents) == 1:
+		return nil, b.unread
+	default:
+		return b, nil
+	}
 }
 
 // addObjects gathers our objects. It fails if no kind of them can be listed.

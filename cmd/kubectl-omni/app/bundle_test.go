@@ -11,12 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubefake "k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
 )
 
 const canary = "c4n4ry-s3cr3t"
@@ -243,6 +246,48 @@ func TestBundleOfNothing(t *testing.T) {
 
 	if _, err := os.Stat(file); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a file was written: %v", err)
+	}
+}
+
+// TestBundleWithoutOurObjects: while omni-apiserver is down, a bundle has why: its Pods and logs, and the events. The status says
+// that something is missing.
+func TestBundleWithoutOurObjects(t *testing.T) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "omni-apiserver-0", Namespace: "operator", Labels: map[string]string{"app.kubernetes.io/part-of": "omni-cluster-operator"}},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "omni-apiserver"}}},
+	}
+	event := eventAbout("old", "omni.texashpc.com/v1alpha1", "OmniCluster", "the last one", today)
+
+	for want, object := range map[string]runtime.Object{"pod: omni-apiserver-0\ntext: fake logs": pod, "message: the last one": event} {
+		file := filepath.Join(t.TempDir(), "bundle.yaml")
+		s := newSession(t)
+		s.hub = kubefake.NewSimpleClientset(object)
+		s.client.PrependReactor("list", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("connection refused")
+		})
+
+		_, shown, status, err := s.execute("support-bundle", "--operator-namespace", "operator", "--file", file)
+		if err == nil || !strings.Contains(err.Error(), "none of our objects can be read: list OmniConnection: connection refused") || status != 1 {
+			t.Errorf("%v, status %d", err, status)
+		}
+
+		if !strings.Contains(shown, "Missing: OmniCluster: connection refused") {
+			t.Errorf("shown: %s", shown)
+		}
+
+		if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), want) || !strings.Contains(string(text), "- 'OmniCluster: connection refused'") {
+			t.Errorf("%v, no %q, or nothing that is missing, in\n%s", err, want, text)
+		}
+	}
+}
+
+// TestBundleOfAnEmptyNamespace: that there is nothing is worth a bundle.
+func TestBundleOfAnEmptyNamespace(t *testing.T) {
+	s := newSession(t)
+	s.client = fake.NewSimpleClientset()
+
+	if output, _, err := s.run("support-bundle"); err != nil || !strings.Contains(output, "kind: SupportBundle") {
+		t.Errorf("%v\n%s", err, output)
 	}
 }
 
