@@ -3,6 +3,8 @@ package e2eflux
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -87,4 +89,20 @@ func (d *desk) reconcile(name string) {
 
 		return nil
 	})
+}
+
+// Files that Flux has applied differ in nothing from what is there: Flux's own labels are in no file.
+func TestPlanOfWhatFluxApplied(t *testing.T) {
+	d := newDesk(t)
+	d.files[fleetFile] = documents(d.connection(), cluster("demo"), set("OmniControlPlane", "demo", "demo", 1))
+	revision := d.push()
+	d.apply(d.sourceManifest(), kustomizationManifest("fleet", waiting))
+	d.waitApplied("fleet", revision)
+
+	file := filepath.Join(t.TempDir(), "fleet.yaml")
+	if err := os.WriteFile(file, []byte(d.files[fleetFile]), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	d.plugin("plan", "-f", file)
 }

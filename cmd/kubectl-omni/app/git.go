@@ -3,7 +3,6 @@ package app
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,9 +11,18 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// gitManagers are the field managers of the tools that apply what Git says.
-var gitManagers = []string{ //nolint:gochecknoglobals // a table
-	"kustomize-controller", "helm-controller", "flux-operator", "argocd-controller", "argocd-application-controller", "kubectl-client-side-apply-by-argocd",
+// gitManagers are the field managers of the tools that apply what Git says, each with the labels and annotations that it writes
+// on every object to know its own.
+var gitManagers = map[string][]string{ //nolint:gochecknoglobals // a table
+	"kustomize-controller": {"kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace"},
+	"helm-controller": {
+		"helm.toolkit.fluxcd.io/name", "helm.toolkit.fluxcd.io/namespace",
+		"app.kubernetes.io/managed-by", "meta.helm.sh/release-name", "meta.helm.sh/release-namespace",
+	},
+	"flux-operator":                       {"resourceset.fluxcd.controlplane.io/name", "resourceset.fluxcd.controlplane.io/namespace"},
+	"argocd-controller":                   {"argocd.argoproj.io/tracking-id"},
+	"argocd-application-controller":       nil, // client-side apply: no dry run takes anything out
+	"kubectl-client-side-apply-by-argocd": nil,
 }
 
 // ownedByGit names the tool that applies a field from Git; empty if none does.
@@ -53,7 +61,7 @@ func gitManagerOf(fields []metav1.ManagedFieldsEntry, path ...string) string {
 	wanted := fieldpath.MakePathOrDie(parts...)
 
 	for _, entry := range fields {
-		if !slices.Contains(gitManagers, entry.Manager) || entry.FieldsV1 == nil || entry.Subresource != "" {
+		if _, isGit := gitManagers[entry.Manager]; !isGit || entry.FieldsV1 == nil || entry.Subresource != "" {
 			continue
 		}
 

@@ -38,7 +38,10 @@ there: not what Omni would do. Rules of the API are checked, and nothing is chan
   kubectl omni plan edge-01 -n fleet -o yaml
 
   # In which fields the objects of a folder differ from those that are there
-  kubectl omni plan -f fleet/clusters`,
+  kubectl omni plan -f fleet/clusters
+
+  # The same for a folder with a kustomization.yaml
+  kubectl kustomize fleet/clusters | kubectl omni plan -f -`,
 		GroupID: groupLook,
 		Args: func(command *cobra.Command, args []string) error {
 			return cobra.ExactArgs(1-min(len(files), 1))(command, args)

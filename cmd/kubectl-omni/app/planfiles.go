@@ -166,12 +166,34 @@ func planFile(info *resource.Info) ([]fieldChange, error) {
 		return []fieldChange{{Object: object, Field: "(created)"}}, nil
 	}
 
-	changes := compare(contentOf(there), contentOf(then))
+	changes := changesBetween(there, then)
 	for i := range changes {
 		changes[i].Object = object
 	}
 
 	return changes, nil
+}
+
+// changesBetween is in which fields an object would differ from the one that is there. What the tool that applies it writes on
+// every object is in no file, and comes back.
+func changesBetween(there, then runtime.Object) []fieldChange {
+	now, planned := contentOf(there), contentOf(then)
+
+	for _, key := range gitManagers[applierOf(there)] {
+		for _, kind := range []string{"labels", "annotations"} {
+			if _, set, _ := unstructured.NestedFieldNoCopy(planned, "metadata", kind, key); set {
+				continue
+			}
+
+			unstructured.RemoveNestedField(now, "metadata", kind, key)
+
+			if left, _, _ := unstructured.NestedMap(now, "metadata", kind); len(left) == 0 {
+				unstructured.RemoveNestedField(now, "metadata", kind)
+			}
+		}
+	}
+
+	return compare(now, planned)
 }
 
 // applierOf is who applies an object by server-side apply: as him the dry run shows, too, what would be taken out.

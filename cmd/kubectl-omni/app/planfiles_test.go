@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 func TestCompare(t *testing.T) {
@@ -30,6 +32,51 @@ func TestCompare(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What a tool writes on each object to know its own is in no file: that it would go is no change. Something else that would go is one.
+func TestBookkeepingIsNoChange(t *testing.T) {
+	const kustomize, tracking, release = "kustomize.toolkit.fluxcd.io/name", "argocd.argoproj.io/tracking-id", "meta.helm.sh/release-name"
+
+	object := func(manager string, labels, annotations map[string]string) *unstructured.Unstructured {
+		o := &unstructured.Unstructured{Object: map[string]any{}}
+		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: manager, Operation: metav1.ManagedFieldsOperationApply}})
+		o.SetLabels(labels)
+		o.SetAnnotations(annotations)
+
+		return o
+	}
+
+	for name, test := range map[string]struct {
+		there, then *unstructured.Unstructured
+		want        []fieldChange
+	}{
+		"labels of Flux": {
+			object("kustomize-controller", map[string]string{kustomize: "fleet", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}, nil), object("", nil, nil), nil,
+		},
+		"labels of Flux, and another": {
+			object("kustomize-controller", map[string]string{kustomize: "fleet", "tier": "prod"}, nil), object("", nil, nil),
+			[]fieldChange{{Field: "metadata.labels", Now: map[string]any{"tier": "prod"}}},
+		},
+		"a label of Flux that the file sets": {
+			object("kustomize-controller", map[string]string{kustomize: "fleet"}, nil), object("", map[string]string{kustomize: "other"}, nil),
+			[]fieldChange{{Field: "metadata.labels." + kustomize, Now: "fleet", Then: "other"}},
+		},
+		"the annotation of Argo CD": {
+			object("argocd-controller", nil, map[string]string{tracking: "a:b", "a": "b"}), object("", nil, map[string]string{"a": "b"}), nil,
+		},
+		"what Helm writes": {
+			object("helm-controller", map[string]string{"app.kubernetes.io/managed-by": "Helm"}, map[string]string{release: "fleet"}), object("", nil, nil), nil,
+		},
+		"of another tool": {
+			object("kubectl", nil, map[string]string{tracking: "a:b"}), object("", nil, nil),
+			[]fieldChange{{Field: "metadata.annotations", Now: map[string]any{tracking: "a:b"}}},
+		},
+	} {
+		if diff := cmp.Diff(test.want, changesBetween(test.there, test.then)); diff != "" {
+			t.Errorf("%s:\n%s", name, diff)
+		}
 	}
 }
 
