@@ -10,6 +10,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/printers"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
@@ -251,7 +252,7 @@ func (t *tool) showPlan(ctx context.Context, cluster *v1alpha1.OmniCluster) erro
 		text.WriteString("\n" + plan.Diff)
 	}
 
-	_, err := io.WriteString(t.Out, text.String())
+	_, err := io.WriteString(t.Out, printers.EscapeTerminal(text.String()))
 
 	return err
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -8,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
 
 func TestCompare(t *testing.T) {
@@ -32,6 +35,29 @@ func TestCompare(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// What others wrote into an object does not reach the terminal as a command, nor as a column or row of its own.
+func TestTerminalIsNotCommanded(t *testing.T) {
+	for _, colour := range []bool{false, true} {
+		var out bytes.Buffer
+
+		tool := &tool{IOStreams: genericiooptions.IOStreams{Out: &out}, colour: colour}
+		changes := []fieldChange{{Object: "OmniCluster/a", Field: "metadata.labels.\x1b]0;x\a", Now: "a\x1b[2Jb\u009b31mc\rd\te\nf", Then: map[string]any{"\x1b": "\x1b[1A"}}}
+
+		if err := tool.writeFieldChanges("", changes); err != nil {
+			t.Fatal(err)
+		}
+
+		text := strings.NewReplacer(plain, "", ends, "").Replace(out.String())
+		if i := strings.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' }); i >= 0 || strings.Count(text, "\n") != 2 {
+			t.Errorf("a control character at %d, or another line, in %q", i, text)
+		}
+
+		if !strings.Contains(text, `a^[[2Jb 31mc\rd e f`) {
+			t.Errorf("%q", text)
+		}
 	}
 }
 

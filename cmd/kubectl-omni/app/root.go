@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -53,7 +54,7 @@ func Main(streams genericiooptions.IOStreams, args []string) int {
 
 	executed, err := command.ExecuteContextC(ctx)
 	if err != nil && !errors.Is(err, errChanges) {
-		_, _ = fmt.Fprintf(streams.ErrOut, "error: %v\n", err)
+		_, _ = fmt.Fprintf(streams.ErrOut, "error: %s\n", printers.EscapeTerminal(err.Error()))
 	}
 
 	return statusOf(executed, err)

@@ -1,11 +1,13 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -54,9 +56,7 @@ func (t *table) write(out io.Writer) error {
 
 	for i, row := range t.rows {
 		for j, cell := range row {
-			if cell == "" {
-				row[j] = "-"
-			}
+			row[j] = cmp.Or(escaped(cell), "-")
 		}
 
 		if t.colour {
@@ -70,6 +70,18 @@ func (t *table) write(out io.Writer) error {
 	}
 
 	return columns.Flush()
+}
+
+// escaped is the text of a cell, which others may have written, without what a terminal takes for a command and without what
+// begins another column or row.
+func escaped(cell string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+
+		return r
+	}, printers.EscapeTerminal(cell))
 }
 
 // colourOf says at a glance how an object is.
