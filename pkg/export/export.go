@@ -62,7 +62,8 @@ type Result struct {
 	Warnings []string
 }
 
-// Run exports all requested clusters, or none: if clusters fail, the error names each of them. Every call to Omni has
+// Run exports all requested clusters, or none: if clusters fail, the error names each of them; Options.All asks for those that are
+// still there. Every call to Omni has
 // a deadline. Errors name the flag and the remedy, and never contain the key or other content.
 func Run(ctx context.Context, options Options) (*Result, error) {
 	client, err := dial(ctx, options)
@@ -87,21 +88,41 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		return nil, err
 	}
 
+	return result, result.addClusters(ctx, client.State(), names, options)
+}
+
+// addClusters exports clusters. If some fail, the error names each of them. One that goes away while all are exported is left
+// out, with a warning.
+func (r *Result) addClusters(ctx context.Context, st state.State, names []string, options Options) error {
 	var failures []error
 
 	for _, name := range names {
-		file, warnings, err := exportCluster(ctx, client.State(), name, options)
-		if err != nil {
+		file, warnings, err := exportCluster(ctx, st, name, options)
+
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			r.Clusters = append(r.Clusters, file)
+			r.Warnings = append(r.Warnings, warnings...)
+		case options.All && isGone(ctx, st, name):
+			r.Warnings = append(r.Warnings, fmt.Sprintf("cluster %q is not in the export: it was destroyed, or its destruction began, while the export ran", name))
+		default:
 			failures = append(failures, fmt.Errorf("cluster %q: %w", name, err))
-
-			continue
 		}
-
-		result.Clusters = append(result.Clusters, file)
-		result.Warnings = append(result.Warnings, warnings...)
 	}
 
-	return result, errors.Join(failures...)
+	return errors.Join(failures...)
+}
+
+// isGone reports whether Omni has no such cluster any more, or destroys it.
+func isGone(ctx context.Context, st state.State, name string) bool {
+	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
+	defer cancel()
+
+	live, err := omni.Inspect(ctx, st, name)
+
+	return err == nil && (!live.Exists || live.TearingDown)
 }
 
 func dial(ctx context.Context, options Options) (*session.Client, error) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
+
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -154,6 +156,55 @@ func TestGapsAreNamed(t *testing.T) {
 
 	if text := string(result.Clusters[0].Text); strings.Contains(text, "owner-uid") || strings.Contains(text, "cluster-locked") {
 		t.Errorf("a mark was exported:\n%s", text)
+	}
+}
+
+// A cluster that goes away while all of them are exported is left out, and named. One that was asked for by name is an error.
+func TestClusterThatGoesAway(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(*testing.T, *omnisim.Server)
+		names   []string
+		files   int
+		left    string // the cluster that is left out
+	}{
+		"gone": {func(*testing.T, *omnisim.Server) {}, []string{"A_gone", "C_Rich"}, 1, "A_gone"},
+		"being destroyed": {func(t *testing.T, sim *omnisim.Server) {
+			sim.Pause()
+
+			if _, err := sim.State().Teardown(t.Context(), resource.NewMetadata("default", "Clusters.omni.sidero.dev", "C_Rich", resource.VersionUndefined)); err != nil {
+				t.Fatal(err)
+			}
+		}, []string{"C_Rich"}, 0, "C_Rich"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			sim, options := foreign(t)
+			test.prepare(t, sim)
+
+			all := &Result{}
+			if err := all.addClusters(t.Context(), sim.State(), test.names, options); err != nil || len(all.Clusters) != test.files {
+				t.Errorf("%d clusters, %v", len(all.Clusters), err)
+			}
+
+			if want := fmt.Sprintf("cluster %q is not in the export", test.left); !strings.Contains(strings.Join(all.Warnings, "\n"), want) {
+				t.Errorf("no %q in %q", want, all.Warnings)
+			}
+
+			options.All, options.Clusters = false, test.names
+			if err := new(Result).addClusters(t.Context(), sim.State(), test.names, options); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cluster %q: ", test.left)) {
+				t.Errorf("by name: %v", err)
+			}
+		})
+	}
+}
+
+// An export that is interrupted says so, and not once for each cluster.
+func TestInterruptedExport(t *testing.T) {
+	sim, options := foreign(t)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("stop"))
+
+	if err := new(Result).addClusters(ctx, sim.State(), []string{"C_Rich", "another", "third"}, options); err == nil || err.Error() != "stop" {
+		t.Errorf("%v", err)
 	}
 }
 
