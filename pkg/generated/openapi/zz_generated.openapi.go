@@ -9562,7 +9562,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStage(ref common.ReferenceCallback) co
 				Properties: map[string]spec.Schema{
 					"name": {
 						SchemaProps: spec.SchemaProps{
-							Description: "name of the stage.",
+							Description: "name of the stage, of at most 55 characters: the annotation that promotes it ends with the name.",
 							Default:     "",
 							Type:        []string{"string"},
 							Format:      "",

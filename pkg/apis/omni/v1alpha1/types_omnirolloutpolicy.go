@@ -106,7 +106,7 @@ const (
 
 // RolloutStage is one step of a rollout.
 type RolloutStage struct {
-	// name of the stage.
+	// name of the stage, of at most 55 characters: the annotation that promotes it ends with the name.
 	// +required
 	Name string `json:"name"`
 

@@ -29,12 +29,14 @@ const (
 	minProgressDeadline = 10 * time.Minute
 	maxProgressDeadline = 48 * time.Hour
 	maxPromotionTime    = 7 * 24 * time.Hour
+	maxStageName        = 63 - len("promote-") // in characters, so that an annotation can end with it
 )
 
 // ValidateOmniRolloutPolicy checks a new OmniRolloutPolicy.
 func ValidateOmniRolloutPolicy(obj *v1alpha1.OmniRolloutPolicy) field.ErrorList {
 	errs := validateMeta(&obj.ObjectMeta)
 	errs = append(errs, validatePromotions(obj, nil, time.Now())...)
+	errs = append(errs, validateNewStageNames(obj.Spec.Stages, nil)...)
 
 	return append(errs, validateOmniRolloutPolicySpec(&obj.Spec, field.NewPath("spec"))...)
 }
@@ -45,7 +47,9 @@ func ValidateOmniRolloutPolicyUpdate(obj, old *v1alpha1.OmniRolloutPolicy) field
 	return validateUpdate(change{
 		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
 		always: validatePromotions(obj, old.Annotations, time.Now()),
-		rules:  func() field.ErrorList { return validateOmniRolloutPolicySpec(&obj.Spec, field.NewPath("spec")) },
+		rules: func() field.ErrorList {
+			return append(validateNewStageNames(obj.Spec.Stages, old.Spec.Stages), validateOmniRolloutPolicySpec(&obj.Spec, field.NewPath("spec"))...)
+		},
 	})
 }
 
@@ -137,6 +141,29 @@ func validatePromotions(obj *v1alpha1.OmniRolloutPolicy, old map[string]string, 
 			errs = append(errs, field.Invalid(annotations.Key(key), value, "say until when the stage may begin, such as 2026-11-28T06:00:00Z"))
 		case until.Sub(now) > maxPromotionTime:
 			errs = append(errs, field.Invalid(annotations.Key(key), value, "must be at most 7 days ahead: promote the stage again later"))
+		}
+	}
+
+	return errs
+}
+
+// validateNewStageNames refuses names for which there can be no annotation that promotes the stage. A stage that has such a name
+// keeps it: spec.hold has to work whatever the stages are called.
+func validateNewStageNames(stages, before []v1alpha1.RolloutStage) field.ErrorList {
+	if len(stages) > maxStages {
+		return nil // they are refused without a look at each
+	}
+
+	var errs field.ErrorList
+
+	for i := range stages {
+		name := stages[i].Name
+		had := slices.ContainsFunc(before, func(one v1alpha1.RolloutStage) bool { return one.Name == name })
+
+		if len(name) > maxStageName && len(name) <= apivalidation.DNS1123LabelMaxLength && !had {
+			errs = append(errs, field.Invalid(field.NewPath("spec", "stages").Index(i).Child("name"), name, fmt.Sprintf(
+				"must have at most %d characters: the annotation that promotes the stage, %s<name>, may have 63 behind the slash",
+				maxStageName, v1alpha1.AnnotationPromotePrefix)))
 		}
 	}
 

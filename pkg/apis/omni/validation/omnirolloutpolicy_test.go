@@ -111,6 +111,10 @@ func TestValidateOmniRolloutPolicy(t *testing.T) {
 			p.Spec.Freezes[0] = freeze("long", 120*day)
 		}, nil},
 		{"promoted", promote("prod", ahead(7*day-time.Minute)), nil},
+		{"the longest name, promoted", func(p *v1alpha1.OmniRolloutPolicy) {
+			p.Spec.Stages[1].Name = strings.Repeat("a", 55)
+			promote(p.Spec.Stages[1].Name, ahead(time.Hour))(p)
+		}, nil},
 		{"promoted by local time", promote("canary", time.Now().In(time.FixedZone("", -7200)).Format(time.RFC3339)), nil},
 		{"promoted until yesterday", promote("prod", ahead(-day)), nil},
 
@@ -193,6 +197,9 @@ func TestRemediesOfOmniRolloutPolicy(t *testing.T) {
 			"spec.freezes[0].until: must be after from", "spec.freezes[1].until: must be after from",
 			"spec.freezes[2].until: must be at most 120 days after from: make two of it",
 		}},
+		{"a name that no annotation can have", firstStage(func(s *v1alpha1.RolloutStage) { s.Name = strings.Repeat("a", 56) }), []string{
+			"spec.stages[0].name: must have at most 55 characters: the annotation that promotes the stage, omni.texashpc.com/promote-<name>, may have 63 behind the slash",
+		}},
 		{"a stage promoted that does not exist", promote("stage", ahead(time.Hour)),
 			[]string{"metadata.annotations[omni.texashpc.com/promote-stage]: the policy has no such stage: end the key with the name of one"}},
 		{"promoted until nobody knows when", promote("prod", "tomorrow"),
@@ -225,6 +232,9 @@ func checkRemedies[T any](t *testing.T, valid func() *T, validate func(*T) field
 
 func TestValidateOmniRolloutPolicyUpdate(t *testing.T) {
 	invalid := policySpec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.MaxFailed = 101 })
+	long := func(length int) func(*v1alpha1.OmniRolloutPolicy) {
+		return policySpec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Stages[1].Name = strings.Repeat("b", length) })
+	}
 	rename := policySpec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Stages[1].Name = "rest" })
 
 	checkUpdates(t, validPolicy, ValidateOmniRolloutPolicyUpdate, []updateRow[v1alpha1.OmniRolloutPolicy]{
@@ -236,6 +246,10 @@ func TestValidateOmniRolloutPolicyUpdate(t *testing.T) {
 		{"promoted", nil, promote("prod", ahead(time.Hour)), nil},
 		{"promoted for too long", nil, promote("prod", ahead(8*day)), []string{"metadata.annotations[omni.texashpc.com/promote-prod]: Invalid value"}},
 		{"a promotion that nobody changes", promote("prod", "2027-13-01"), func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }, nil},
+		{"a long name", nil, long(56), []string{"spec.stages[1].name: Invalid value"}},
+		{"a long name that is there", long(63), func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Hold = true }, nil},
+		{"a long name beside a new one", long(63), func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.Stages[0].Name = strings.Repeat("c", 57) },
+			[]string{"spec.stages[0].name: Invalid value"}},
 		{"a promoted stage gets another name", promote("prod", ahead(time.Hour)), rename, nil},
 		{"the stage and its promotion in one write", nil, func(p *v1alpha1.OmniRolloutPolicy) { rename(p); promote("rest", ahead(time.Hour))(p) }, nil},
 		{"a promotion of a stage that is gone", promote("prod", ahead(time.Hour)), func(p *v1alpha1.OmniRolloutPolicy) { rename(p); promote("prod", ahead(2*time.Hour))(p) },

@@ -29,7 +29,7 @@ import (
 //
 // RolloutStage is one step of a rollout.
 type RolloutStageApplyConfiguration struct {
-	// name of the stage.
+	// name of the stage, of at most 55 characters: the annotation that promotes it ends with the name.
 	Name *string `json:"name,omitempty"`
 	// clusterSelector selects the stage's clusters, among those of the policy that no earlier stage takes. The last
 	// stage has none: it takes the rest.
