@@ -47,15 +47,22 @@ func ownershipHazards() []hazard {
 			finally: []string{"MachineSet c-by-hand"},
 		},
 		{
+			// The files of an adopted cluster say adopt, and so do copies of them. A move asks for it, too.
 			name: "taken over from another object",
 			when: func(f *fleet) {
 				other := f.neighbour()
-				other.apply(clusterManifest("c", "  adopt: true"), controlPlaneManifest("c-cp", "c", f.machines[0]))
-				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAwaitingApproval, `MachineSet "c-c-w"`)
-			},
-			says: []seen{stalled(v1alpha1.ReasonOwnershipLost, `cluster "c"`, "-2/c")},
-			then: func(f *fleet) {
+				copied := []string{clusterManifest("c", "  adopt: true"), controlPlaneManifest("c-cp", "c", f.machines[0])}
+				other.apply(copied...)
+				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, f.name+"/c", "which exists", "release it there first")
+				other.run("delete", "ocp/c-cp", "ocl/c", "--timeout=60s")
+				f.unchanged("c")
+				f.ready("c")
+
+				other.apply(copied...)
+				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, "release it there first")
+				f.merge(`{"spec":{"deletePolicy":{"orphan":true}}}`)
 				f.run("delete", "ocl", "c", "--timeout=60s")
+				other.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonAwaitingApproval, `MachineSet "c-c-w"`)
 				f.unchanged("c")
 			},
 		},

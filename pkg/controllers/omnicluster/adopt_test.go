@@ -10,7 +10,9 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
@@ -247,17 +249,124 @@ func TestAdoptLocked(t *testing.T) {
 	}
 }
 
-// Another object's cluster can be taken; that object then does not take it back.
-func TestAdoptFromAnotherObject(t *testing.T) {
-	f := handmade(t, nil)
+// ownedByBoss puts the mark of OmniCluster elsewhere/boss on the cluster in Omni.
+func (f *fixture) ownedByBoss() {
+	f.t.Helper()
 
 	for key, value := range map[string]string{
-		v1alpha1.MarkOwnerUID: "uid-other", v1alpha1.MarkOwnerNamespace: "elsewhere", v1alpha1.MarkOwnerName: "boss",
+		v1alpha1.MarkOwnerNamespace: "elsewhere", v1alpha1.MarkOwnerName: "boss", v1alpha1.MarkOwnerUID: "uid-other",
 	} {
-		if err := omnisim.AnnotateCluster(t.Context(), f.omni.State(), "demo", key, value); err != nil {
-			t.Fatal(err)
+		if err := omnisim.AnnotateCluster(f.t.Context(), f.omni.State(), testCluster, key, value); err != nil {
+			f.t.Fatal(err)
 		}
 	}
+
+	// A local copy that has the mark from the beginning.
+	f.pool.Forget("uid-connection")
+	f.connect()
+}
+
+// boss is the OmniCluster to which ownedByBoss gives the cluster.
+func boss(uid types.UID) *v1alpha1.OmniCluster {
+	return &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "elsewhere", Name: "boss", UID: uid}}
+}
+
+// A copy of the objects in another namespace, with adopt from the same files, takes nothing from an object that exists, and
+// its deletion destroys nothing. The cluster comes free when it is released there.
+func TestAdoptTakesNothingFromALivingObject(t *testing.T) {
+	for name, released := range map[string]bool{"the copy is deleted": false, "it is released there": true} {
+		t.Run(name, func(t *testing.T) {
+			f := handmade(t, nil)
+			f.ownedByBoss()
+
+			owner := boss("uid-other")
+			owner.Finalizers = []string{v1alpha1.Finalizer}
+			f.create(owner)
+
+			before := f.remoteWrites()
+			says(t, message(f.until("Stalled", metav1.ConditionTrue, "NotOwned"), "Ready"),
+				"OmniCluster elsewhere/boss (UID uid-other)", "which exists", "release it there first", "spec.deletePolicy.orphan: true")
+			f.delete(boss("uid-other")) // it has a finalizer: it exists until the mark is off
+			f.restart()
+			f.advance(time.Hour)
+			f.quiet()
+
+			if cluster := f.get(); cluster.Status.Adopting || cluster.Status.OmniClusterID != "" || f.remoteWrites() != before {
+				t.Errorf("%+v, %d writes to Omni", cluster.Status, f.remoteWrites()-before)
+			}
+
+			if released {
+				if err := omnisim.RemoveAnnotation(t.Context(), f.omni.State(), testCluster, v1alpha1.MarkOwnerUID); err != nil {
+					t.Fatal(err)
+				}
+
+				f.untilKnown()
+
+				return
+			}
+
+			f.delete(newCluster())
+			f.untilGone()
+
+			if view := f.view(); f.remoteWrites() != before || !view.Exists || view.Annotations[v1alpha1.MarkOwnerUID] != "uid-other" {
+				t.Errorf("Omni took %q, and has %+v", f.writesSince(before), view)
+			}
+		})
+	}
+}
+
+// What does not show that the owner is gone is no proof of it: a cache that lacks it, or an API that does not tell.
+func TestAdoptAsksTheAPIForTheOwner(t *testing.T) {
+	forbidden := apierrors.NewForbidden(v1alpha1.Resource("omniclusters"), "boss", errors.New("no rights there"))
+
+	for name, test := range map[string]struct {
+		answer error
+		says   string
+	}{
+		"the cache lacks it":      {nil, "which exists"},
+		"it may not be read":      {forbidden, "whether it exists cannot be seen from here"},
+		"the API does not answer": {errors.New("connection refused"), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := handmade(t, nil)
+			f.ownedByBoss()
+			f.create(boss("uid-other"))
+
+			reads := func(answer error) client.WithWatch {
+				return interceptor.NewClient(f.client, interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+						if key.Name == "boss" && answer != nil {
+							return answer
+						}
+
+						return c.Get(ctx, key, o, opts...)
+					},
+				})
+			}
+			f.reconciler.client = reads(apierrors.NewNotFound(v1alpha1.Resource("omniclusters"), "boss"))
+			f.reconciler.live = reads(test.answer)
+			before := f.remoteWrites()
+
+			if test.says != "" {
+				says(t, message(f.until("Stalled", metav1.ConditionTrue, "NotOwned"), "Ready"), test.says)
+			}
+
+			for range 3 {
+				f.run()
+			}
+
+			if cluster := f.get(); cluster.Status.Adopting || f.remoteWrites() != before {
+				t.Errorf("%+v, %d writes to Omni", cluster.Status, f.remoteWrites()-before)
+			}
+		})
+	}
+}
+
+// A cluster of an object that is gone can be taken, also if another has its name now; what lost it does not take it back.
+func TestAdoptFromAnObjectThatIsGone(t *testing.T) {
+	f := handmade(t, nil)
+	f.ownedByBoss()
+	f.create(boss("uid-later"))
 
 	f.untilKnown()
 

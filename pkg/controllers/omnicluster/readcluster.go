@@ -3,12 +3,15 @@ package omnicluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -30,28 +33,60 @@ func (r *reconciler) readCluster(ctx context.Context, s *scope) (loop.Outcome, e
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	s.seen = &seen{live: live, ownerGone: r.isOwnerGone(ctx, s, live)}
+	owner, err := r.ownerState(ctx, s, live)
+	if err != nil {
+		return loop.Outcome{}, err
+	}
+
+	s.seen = &seen{live: live, owner: owner}
 	s.seen.adopting = claimOf(s).IsAdopting(s.cluster.Status.Adopting)
 
 	return loop.Continue(v1alpha1.ReasonConnected, "OmniConnection %q is connected to %s", s.connection.Name, s.connection.Spec.Endpoint), nil
 }
 
-// isOwnerGone reports whether the object whose mark the cluster carries no longer exists. An object that this
-// controller cannot read, such as one of another management cluster or of an unwatched namespace, counts as existing.
-func (r *reconciler) isOwnerGone(ctx context.Context, s *scope, live omni.Live) bool {
+// ownerState reports whether the object whose mark the cluster carries exists in this management cluster. A cluster is taken
+// over on no evidence of a cache, which lacks what is new and namespaces that are not watched.
+func (r *reconciler) ownerState(ctx context.Context, s *scope, live omni.Live) (consent.OwnerState, error) {
 	marks := live.Marks
-	if !live.Exists || marks.UID == "" || s.owns(live) || !s.hubs.Ours(marks.Hub) || marks.ManagementCluster != r.options.ManagementCluster {
-		return false
+	if !live.Exists || marks.UID == "" || s.owns(live) || !s.hubs.Ours(marks.Hub) || !isObjectName(marks.Namespace, marks.Name) {
+		return consent.OwnerUnknown, nil
 	}
 
+	state, err := readOwner(ctx, r.client, marks)
+	if err == nil && state == consent.OwnerExists {
+		return state, nil
+	}
+
+	if !s.cluster.Spec.Adopt {
+		return state, nil // for a message only
+	}
+
+	if state, err = readOwner(ctx, r.live, marks); err != nil && !apierrors.IsForbidden(err) {
+		return consent.OwnerUnknown, fmt.Errorf("read OmniCluster %s/%s, to which cluster %q in Omni belongs: %w", marks.Namespace, marks.Name, s.name, err)
+	}
+
+	return state, nil
+}
+
+// readOwner looks for the object that a mark names. The name of the management cluster in the mark only informs.
+func readOwner(ctx context.Context, reader client.Reader, marks omni.Marks) (consent.OwnerState, error) {
 	other := &v1alpha1.OmniCluster{}
 
-	err := r.client.Get(ctx, client.ObjectKey{Namespace: marks.Namespace, Name: marks.Name}, other)
-	if err != nil {
-		return apierrors.IsNotFound(err)
-	}
+	err := reader.Get(ctx, client.ObjectKey{Namespace: marks.Namespace, Name: marks.Name}, other)
 
-	return string(other.UID) != marks.UID
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(other.UID) != marks.UID:
+		return consent.OwnerGone, nil
+	case err != nil:
+		return consent.OwnerUnknown, err
+	default:
+		return consent.OwnerExists, nil
+	}
+}
+
+// isObjectName reports whether an object can have that name: marks are foreign text.
+func isObjectName(namespace, name string) bool {
+	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 // catchUp waits a moment for the local copy to show our own last writes. Otherwise each write would cause a run with

@@ -37,9 +37,9 @@ type scope struct {
 
 // seen is the cluster in Omni as the run found it.
 type seen struct {
-	live      omni.Live
-	ownerGone bool // the object whose mark the cluster carries does not exist here
-	adopting  bool // every destroy has to be approved, as long as the plan is not empty
+	live     omni.Live
+	owner    consent.OwnerState // of the object whose mark the cluster carries
+	adopting bool               // every destroy has to be approved, as long as the plan is not empty
 }
 
 // rendered is the template that the documents make.
@@ -75,7 +75,7 @@ func claimOf(s *scope) consent.Claim {
 	}
 
 	if s.seen != nil {
-		claim.Live, claim.OwnerGone = s.seen.live, s.seen.ownerGone
+		claim.Live, claim.Owner = s.seen.live, s.seen.owner
 	}
 
 	if s.connection != nil {

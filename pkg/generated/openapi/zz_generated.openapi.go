@@ -6019,7 +6019,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 					},
 					"adopt": {
 						SchemaProps: spec.SchemaProps{
-							Description: "adopt allows this object to take over a cluster of the same name that it did not create. It counts only while status.omniClusterID is empty, and for a cluster that another hub made only if the OmniConnection names that hub (annotation omni.texashpc.com/previous-hub). Everything that would be destroyed then waits for approvedPlan until the first plan without changes (status.adopting).",
+							Description: "adopt allows this object to take over a cluster of the same name that it did not create. It counts only while status.omniClusterID is empty. It takes no cluster of another OmniCluster that exists: release it there first (deletePolicy.orphan, then delete it). One that another hub made it takes only if the OmniConnection names that hub (annotation omni.texashpc.com/previous-hub). Everything that would be destroyed then waits for approvedPlan until the first plan without changes (status.adopting).",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",

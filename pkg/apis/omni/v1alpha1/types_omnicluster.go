@@ -78,7 +78,8 @@ type OmniClusterSpec struct {
 	DeletePolicy OmniClusterDeletePolicy `json:"deletePolicy"`
 
 	// adopt allows this object to take over a cluster of the same name that it did not create. It counts only
-	// while status.omniClusterID is empty, and for a cluster that another hub made only if the OmniConnection names that
+	// while status.omniClusterID is empty. It takes no cluster of another OmniCluster that exists: release it there first
+	// (deletePolicy.orphan, then delete it). One that another hub made it takes only if the OmniConnection names that
 	// hub (annotation omni.texashpc.com/previous-hub). Everything that would be destroyed then waits for approvedPlan
 	// until the first plan without changes (status.adopting).
 	// +optional

@@ -33,10 +33,19 @@ type Claim struct {
 	Connection string
 	// LastSeen is status.endpoint: where the cluster is or may be. Endpoint is where the connection leads now.
 	LastSeen, Endpoint string
-	// OwnerGone is true if the mark names an object that does not exist in this management cluster, and no other
-	// management cluster.
-	OwnerGone bool
+	// Owner says whether the object that the mark names exists in this management cluster.
+	Owner OwnerState
 }
+
+// OwnerState says whether the object that a mark names exists.
+type OwnerState int
+
+// The states. What is not known counts as existing.
+const (
+	OwnerUnknown OwnerState = iota // it cannot be read from here
+	OwnerExists
+	OwnerGone
+)
 
 // Owned reports whether the cluster exists in Omni and carries this object's mark: its UID and the hub.
 func (c Claim) Owned() bool { return c.Live.Exists && IsMark(c.Live.Marks, c.UID, c.Hubs) }
@@ -95,6 +104,8 @@ func (c Claim) Judge() loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonOwnershipLost, "cluster %q in Omni now belongs to %s; it is not taken back", c.Name, c.owner())
 	case c.Adopt && c.ownedOnOtherHub():
 		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "%s", c.isNotAdopted())
+	case c.Adopt && c.KnownID == "" && c.ownedHere():
+		return loop.Stall(v1alpha1.ReasonNotOwned, "%s", c.isNotReleased())
 	case c.adoptable() && live.UUID == "":
 		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "cluster %q is to be adopted; waiting for Omni to tell its ID", c.Name)
 	case c.adoptable():
@@ -137,10 +148,17 @@ func (c Claim) LeadsElsewhere() bool {
 // adoptable reports whether the object may adopt a cluster that is not its own: only if spec.adopt is set, and the
 // object never had a cluster. So two objects that name the same cluster do not take it from each other in turns. The ID
 // in the status shows that an object had a cluster; an object whose cluster has no ID yet waits. A cluster of another
-// hub is not adopted before somebody says that the hub is gone: spec.adopt stays in files, and another hub that is made
-// from them must not take the clusters of the first.
+// hub is not adopted before somebody says that the hub is gone, nor one of an object that may exist before it is released
+// there: spec.adopt stays in files, and a hub or a namespace that is made from them must not take the clusters of the first.
 func (c Claim) adoptable() bool {
-	return c.Adopt && c.KnownID == "" && c.Live.Exists && !c.ownedOnOtherHub()
+	return c.Adopt && c.KnownID == "" && c.Live.Exists && !c.ownedOnOtherHub() && !c.ownedHere()
+}
+
+// ownedHere reports whether the cluster carries the mark of another object of this hub that exists, or may exist.
+func (c Claim) ownedHere() bool {
+	marks := c.Live.Marks
+
+	return c.Live.Exists && marks.UID != "" && marks.UID != c.UID && c.Hubs.Ours(marks.Hub) && c.Owner != OwnerGone
 }
 
 // replaced reports whether a cluster with our mark is known to be another one than the cluster that this object made,

@@ -83,19 +83,45 @@ func TestJudgeClaim(t *testing.T) {
 			Claim{Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "OmniCluster other/boss of management cluster hub-b (UID uid-2)",
 		},
 		"another object's, which is gone": {
-			Claim{OwnerGone: true, Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "(UID uid-2), which does not exist in this management cluster; nothing is changed. To take it over set spec.adopt",
+			Claim{Owner: OwnerGone, Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned", "(UID uid-2), which does not exist in this management cluster; nothing is changed. To take it over, set spec.adopt",
 		},
 		"another object took it, and is gone": {
-			Claim{KnownID: "id", OwnerGone: true, Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "(UID uid-2), which does not exist in this management cluster; it is not taken back",
+			Claim{KnownID: "id", Owner: OwnerGone, Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "OwnershipLost", "(UID uid-2), which does not exist in this management cluster; it is not taken back",
 		},
-		"another object's, adopt": {
-			Claim{Adopt: true, Live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		"another object's, which exists": {
+			Claim{Owner: OwnerExists, Live: omni.Live{Exists: true, Marks: theirs}}, false, true, "NotOwned",
+			"nothing is changed. To take it over, release it there first (spec.deletePolicy.orphan: true, then delete it) and set spec.adopt: true here, or make a new OmniCluster",
 		},
-		"another object's of this hub, adopt": {
-			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: beside, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		"another object's, which is gone, adopt": {
+			Claim{Owner: OwnerGone, Adopt: true, Live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
 		},
-		"another object's, an old mark, adopt": {
-			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		"another object's of this hub, which is gone, adopt": {
+			Claim{Owner: OwnerGone, Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: beside, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"another object's, an old mark, which is gone, adopt": {
+			Claim{Owner: OwnerGone, Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+		},
+		"another object's of this hub, which exists, adopt": {
+			Claim{Owner: OwnerExists, Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: beside, UUID: "id"}}, false, true, "NotOwned",
+			`cluster "demo" in Omni belongs to OmniCluster other/boss (UID uid-2, hub hub-1), which exists: spec.adopt takes nothing from it, and nothing is changed. ` +
+				"To take the cluster over, release it there first: set spec.deletePolicy.orphan: true, then delete it",
+		},
+		"another object's, an old mark, which exists, adopt": {
+			Claim{Owner: OwnerExists, Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: theirs, UUID: "id"}}, false, true, "NotOwned", "release it there first",
+		},
+		"another object's, which exists, adopt, Omni has not told the ID": {
+			Claim{Owner: OwnerExists, Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: beside}}, false, true, "NotOwned", "release it there first",
+		},
+		"another object's, which exists, adopt, being torn down": {
+			Claim{Owner: OwnerExists, Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: beside, TearingDown: true}}, false, false, "RemoteDeleting", "torn down",
+		},
+		"another object's, which may exist, adopt": {
+			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, Marks: beside, UUID: "id"}}, false, true, "NotOwned",
+			"whether it exists cannot be seen from here, and nothing is changed. Release the cluster there first: set spec.deletePolicy.orphan: true, then delete the object. " +
+				"If it is gone, take the annotation omni.texashpc.com/owner-uid off the cluster in Omni",
+		},
+		"an object's of the previous hub, which was restored, adopt": {
+			Claim{Owner: OwnerExists, Hubs: moved, Adopt: true, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, false, true, "NotOwned", "which exists",
 		},
 		"nobody's, adopt": {
 			Claim{Hubs: here, Adopt: true, Live: omni.Live{Exists: true, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
@@ -113,10 +139,10 @@ func TestJudgeClaim(t *testing.T) {
 			`set the annotation omni.texashpc.com/previous-hub: hub-2 on OmniConnection "omni"`,
 		},
 		"an object's of the previous hub, adopt": {
-			Claim{Hubs: moved, Adopt: true, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
+			Claim{Owner: OwnerGone, Hubs: moved, Adopt: true, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
 		},
 		"an object's of the previous hub": {
-			Claim{Hubs: moved, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, false, true, "NotOwned", "To take it over set spec.adopt: true, or",
+			Claim{Owner: OwnerGone, Hubs: moved, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}}, false, true, "NotOwned", "To take it over, set spec.adopt: true, or",
 		},
 		"an object's of a third hub, adopt": {
 			Claim{Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-3"}, Adopt: true, Live: omni.Live{Exists: true, Marks: anew, UUID: "id"}},
@@ -227,10 +253,12 @@ func TestIsAdopting(t *testing.T) {
 		"ours, not finished, adopt is unset":       {Claim{KnownID: "id", Live: ours}, true, true},
 		"ours, the status was lost":                {Claim{Adopt: true, Live: ours}, false, true},
 		"ours, the status was lost, without adopt": {Claim{Live: ours}, false, false},
-		"theirs":                            {Claim{Adopt: true, Live: theirs}, false, true},
+		"theirs":                            {Claim{Adopt: true, Owner: OwnerGone, Live: theirs}, false, true},
+		"theirs, who exist":                 {Claim{Adopt: true, Owner: OwnerExists, Live: theirs}, false, false},
+		"theirs, who may exist":             {Claim{Adopt: true, Live: theirs}, false, false},
 		"nobody's":                          {Claim{Adopt: true, Live: omni.Live{Exists: true}}, false, true},
 		"another hub's":                     {Claim{Adopt: true, Hubs: hubs.Hubs{Own: "hub-1"}, Live: distant}, false, false},
-		"the previous hub's":                {Claim{Adopt: true, Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-2"}, Live: distant}, false, true},
+		"the previous hub's":                {Claim{Adopt: true, Owner: OwnerGone, Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-2"}, Live: distant}, false, true},
 		"nobody's, without adopt":           {Claim{Live: omni.Live{Exists: true}}, false, false},
 		"no cluster":                        {Claim{Adopt: true}, false, false},
 		"no cluster any more":               {Claim{Adopt: true, KnownID: "id"}, true, false},

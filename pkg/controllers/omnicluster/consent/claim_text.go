@@ -60,13 +60,16 @@ func (c Claim) notOwned() string {
 			v1alpha1.MarkOwnerUID, c.UID)
 	}
 
-	allow := "spec.adopt: true"
-	if c.ownedOnOtherHub() {
+	allow := "set spec.adopt: true"
+	switch {
+	case c.ownedHere():
+		allow = "release it there first (spec.deletePolicy.orphan: true, then delete it) and set spec.adopt: true here"
+	case c.ownedOnOtherHub():
 		allow += fmt.Sprintf(" and the annotation %s: %s on OmniConnection %q, if that hub is gone for good",
 			v1alpha1.AnnotationPreviousHub, omni.Sanitize(c.Live.Marks.Hub), c.Connection)
 	}
 
-	return text + "; nothing is changed. To take it over set " + allow + ", or make a new OmniCluster with another spec.clusterName"
+	return text + "; nothing is changed. To take it over, " + allow + ", or make a new OmniCluster with another spec.clusterName"
 }
 
 // isNotAdopted returns the message about a cluster of another hub that spec.adopt does not take over.
@@ -77,9 +80,22 @@ func (c Claim) isNotAdopted() string {
 		c.Name, owner(c.Live.Marks), c.Hubs.Own, hubs.Advice(hub, "cluster", fmt.Sprintf("OmniConnection %q", c.Connection)))
 }
 
+// isNotReleased returns the message about a cluster of another object of this hub that spec.adopt does not take over.
+func (c Claim) isNotReleased() string {
+	text := fmt.Sprintf("cluster %q in Omni belongs to %s, ", c.Name, c.owner())
+	if c.Owner == OwnerExists {
+		return text + "which exists: spec.adopt takes nothing from it, and nothing is changed. " +
+			"To take the cluster over, release it there first: set spec.deletePolicy.orphan: true, then delete it"
+	}
+
+	return text + "whether it exists cannot be seen from here, and nothing is changed. " +
+		"Release the cluster there first: set spec.deletePolicy.orphan: true, then delete the object. " +
+		"If it is gone, take the annotation " + v1alpha1.MarkOwnerUID + " off the cluster in Omni"
+}
+
 // owner returns the name of the object that the cluster's mark belongs to, for messages.
 func (c Claim) owner() string {
-	if c.OwnerGone {
+	if c.Owner == OwnerGone {
 		return owner(c.Live.Marks) + ", which does not exist in this management cluster"
 	}
 
