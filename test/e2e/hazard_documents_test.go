@@ -34,6 +34,32 @@ func documentHazards() []hazard {
 			},
 		},
 		{
+			// In the order of Flux: one kind after the other, and no document but the OmniCluster has a finalizer.
+			name:  "settings of machines pruned before an orphan",
+			spec:  "  deletePolicy: {orphan: true}",
+			given: func(f *fleet) { f.apply(settingsManifest(f.machines[0], "c")) },
+			when: func(f *fleet) {
+				f.remove("ow", "c-w")
+				time.Sleep(settleTime / 2)
+				f.remove("om", f.machines[0])
+				time.Sleep(settleTime / 2)
+				f.remove("ocp", "c-cp")
+				f.run("delete", "ocl", "c", "--timeout=60s")
+			},
+			then: func(f *fleet) {
+				if patches := f.view("c").Patches; len(patches) != 2 {
+					f.t.Errorf("patches %v", patches)
+				}
+			},
+		},
+		{
+			name:      "settings of a machine removed",
+			given:     func(f *fleet) { f.apply(settingsManifest(f.machines[0], "c")) },
+			when:      func(f *fleet) { f.remove("om", f.machines[0]) },
+			says:      []seen{notSynced(v1alpha1.ReasonWaitingToSettle, `ConfigPatch "400-cm-`), ready()},
+			destroyed: []string{"ConfigPatch 000-cm-m0-install-disk", "ConfigPatch 400-cm-m0-net"},
+		},
+		{
 			name:      "all pruned at once without orphan",
 			when:      func(f *fleet) { f.run("delete", "ow/c-w", "ocp/c-cp", "ocl/c", "--timeout=60s") },
 			destroyed: []string{"Cluster c"},
@@ -299,4 +325,9 @@ func (f *fleet) approve(name string) {
 	}
 
 	f.run("patch", "ocl", name, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"approvedPlan":%q}}`, plan.Hash))
+}
+
+// settingsManifest is the document of a machine with a disk and a patch.
+func settingsManifest(id, cluster string) string {
+	return machineManifest(id, cluster, "  install: {disk: /dev/vda}", `  patches: [{name: net, inline: {machine: {env: {NET: "1"}}}}]`)
 }

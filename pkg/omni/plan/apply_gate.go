@@ -20,7 +20,7 @@ func (p *Plan) WouldHold(consent, admit func(Change) bool) []Change {
 	return changes
 }
 
-// holdBack decides which steps of a plan have to wait: destructive changes that have no consent, changes whose turn in
+// holdBack decides which steps of a plan have to wait: changes that need consent and have none, changes whose turn in
 // a rollout has not come, and what depends on them. The rest of the plan goes ahead.
 //
 //   - Machines of a set whose own change is held: the set still has its old kind, and Omni would refuse new machines;

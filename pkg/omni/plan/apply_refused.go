@@ -99,7 +99,7 @@ func (r *refusals) stop(s step) bool {
 		}
 	}
 
-	if !s.change.needsConsent() {
+	if !s.change.destroys() {
 		return false
 	}
 

@@ -112,9 +112,9 @@ func (b planBuilder) addStep(plan *Plan, s step) {
 	plan.Changes = append(plan.Changes, s.change)
 }
 
-// completed returns a step with its kind and digest for a rollout.
+// completed returns a step with its kind and digest for a rollout, and with what its document says of it.
 func (b planBuilder) completed(s step) step {
-	s.change.Kind = b.kindOf(s)
+	s.change.Kind, s.change.DocumentGone = b.kindOf(s), b.losesDocument(s)
 
 	if b.options.Rollout && s.change.Kind != KindFree {
 		s.change.Digest = digestOf(s)

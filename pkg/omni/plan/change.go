@@ -66,6 +66,9 @@ type Change struct {
 	// Digest identifies the change with the content that it writes: 32 hexadecimal digits, in a plan with Options.Rollout;
 	// empty for a change of KindFree.
 	Digest string
+	// DocumentGone is true for a change that takes settings from a machine which stays, because its Machine document is gone. That
+	// may be the beginning of the deletion of the whole cluster. Such a change needs consent, and is no part of Hash.
+	DocumentGone bool
 	// TearingDown is true for the destroy of a resource that is already being torn down: it only has to be finished, and
 	// needs no consent again.
 	TearingDown bool
@@ -121,10 +124,13 @@ func (c Change) adds() bool {
 	}
 }
 
-// needsConsent reports whether the change needs consent: it is destructive, and has not begun.
-func (c Change) needsConsent() bool { return c.Destructive && !c.TearingDown }
+// destroys reports whether the change is destructive, and has not begun.
+func (c Change) destroys() bool { return c.Destructive && !c.TearingDown }
 
-// HashOf returns the sha256, in hexadecimal, over the sorted keys of the changes that need consent; empty if there is
+// needsConsent reports whether the change needs consent: it has not begun, and is destructive or perhaps not meant.
+func (c Change) needsConsent() bool { return (c.Destructive || c.DocumentGone) && !c.TearingDown }
+
+// HashOf returns the sha256, in hexadecimal, over the sorted keys of the destructive changes that have not begun; empty if there is
 // none. Updates and manifest groups count with the version that they start from. Plan.Hash is that of all of a plan's
 // changes. A resource that is created again has another created time, but one that is updated keeps it, and an old hash
 // may stay in a spec for years. Nothing else of a plan is hashed, so that an approval survives a harmless edit.
@@ -133,7 +139,7 @@ func HashOf(changes []Change) string {
 
 	for _, change := range changes {
 		switch {
-		case !change.needsConsent():
+		case !change.destroys():
 		case change.Version != "":
 			keys = append(keys, change.Key()+"|"+change.Version)
 		default:

@@ -95,7 +95,7 @@ func (p *Plan) Destructive() []Change {
 	var destructive []Change
 
 	for _, change := range p.Changes {
-		if change.needsConsent() {
+		if change.destroys() {
 			destructive = append(destructive, change)
 		}
 	}

@@ -145,12 +145,12 @@ func (d Decision) HasChangesToTry() bool {
 	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())
 }
 
-// Destroys returns the destructive changes that may be made now.
+// Destroys returns the changes that may be made now and needed consent.
 func (d Decision) Destroys() []plan.Change {
 	return d.where(func(item Item) bool { return item.State == Planned && item.Needs != NeedsNothing })
 }
 
-// MayDestroy reports whether a destructive change may be made now. It is plan.ApplyOptions.Consent.
+// MayDestroy reports whether a change that needs consent may be made now. It is plan.ApplyOptions.Consent.
 func (d Decision) MayDestroy(change plan.Change) bool { return containsChange(d.Destroys(), change) }
 
 // Unstored reports whether the status still lacks a fact that must survive a crash, before anything is written to Omni:

@@ -1,11 +1,13 @@
 package consent
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -57,7 +59,7 @@ func TestGate(t *testing.T) {
 			}
 
 			got := test.gate.decide()
-			if diff := cmp.Diff(test.destroy, ids(got.Destroys())); diff != "" || got.HasChangesToTry() != test.apply {
+			if diff := gocmp.Diff(test.destroy, ids(got.Destroys())); diff != "" || got.HasChangesToTry() != test.apply {
 				t.Errorf("apply %v, destroy %s", got.HasChangesToTry(), diff)
 			}
 
@@ -224,6 +226,59 @@ func TestGateMessages(t *testing.T) {
 
 	if got := howToApprove(cluster, hash); got != command {
 		t.Errorf("got  %s", got)
+	}
+}
+
+// Settings of a machine whose document is gone: the first deletion of a prune looks the same. They wait for the settle time under
+// every policy that writes, and for no approval.
+func TestSettingsOfAMachineWhoseDocumentIsGone(t *testing.T) {
+	lost := plan.Change{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "400-cm-m-net", DocumentGone: true}
+	begun := lost
+	begun.TearingDown = true
+
+	for name, test := range map[string]struct {
+		change  plan.Change
+		gate    gate
+		reason  string
+		destroy []string
+	}{
+		"not settled":                       {lost, gate{settlesIn: time.Second}, "WaitingToSettle", nil},
+		"settled":                           {lost, gate{settled: true}, "", []string{lost.ID}},
+		"to be confirmed, not settled":      {lost, gate{policy: v1alpha1.ChangePolicyConfirmDestructive, settlesIn: time.Second}, "WaitingToSettle", nil},
+		"to be confirmed, settled":          {lost, gate{policy: v1alpha1.ChangePolicyConfirmDestructive, settled: true}, "", []string{lost.ID}},
+		"an approval settles nothing":       {lost, gate{approved: true, settlesIn: time.Second}, "WaitingToSettle", nil},
+		"suspended":                         {lost, gate{suspend: true, settled: true}, "Suspended", nil},
+		"observed":                          {lost, gate{policy: v1alpha1.ChangePolicyObserve, settled: true}, "Observing", nil},
+		"begun":                             {begun, gate{}, "", nil},
+		"beside a set that waits, settled":  {lost, gate{settled: true}, "AwaitingApproval", []string{lost.ID}},
+		"beside a set that waits, not that": {lost, gate{settlesIn: time.Second}, "WaitingToSettle", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := planned(test.change)
+			if strings.HasPrefix(name, "beside") {
+				made = planned(test.change, teardown("theirs", time.Unix(0, 0)))
+			}
+
+			policy := cmp.Or(test.gate.policy, v1alpha1.ChangePolicyApply)
+			d := test.gate.decideItems(itemsOf(made, Record{}, policy, ""))
+
+			if diff := gocmp.Diff(test.destroy, ids(d.Destroys())); diff != "" {
+				t.Errorf("may be made: %s", diff)
+			}
+
+			if outcome := d.Outcome(); outcome.Reason() != test.reason {
+				t.Errorf("%s: %s", outcome.Reason(), outcome.Message())
+			}
+
+			if d.asksForApproval(d.Items[0]) {
+				t.Error("it asks for an approval")
+			}
+		})
+	}
+
+	d := gate{settlesIn: time.Second}.decideItems(itemsOf(planned(lost), Record{}, v1alpha1.ChangePolicyApply, ""))
+	if got, want := d.Outcome().Message(), `1 to destroy (ConfigPatch "400-cm-m-net"); those that destroy wait until they have not changed for the settle time`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 

@@ -46,7 +46,7 @@ const (
 // Need is what a change needs before it may be made.
 type Need string
 
-// The needs. A change that destroys nothing, or that has begun, has none.
+// The needs. A change that takes nothing away which may be missed, or that has begun, has none.
 const (
 	NeedsNothing  Need = ""
 	NeedsSettling Need = "settling" // the documents asked for it clearly enough
@@ -106,7 +106,7 @@ func (i Item) order() int {
 
 // itemsOf returns the items of a plan. A destructive change needs an approval unless the policy is Apply; it always
 // needs one if no document is enough for the reason that whyUntrusted has, and if this object did not make what the change
-// destroys.
+// destroys. Settings whose document is gone only settle: a prune deletes documents before the OmniCluster, which may stay.
 func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, whyUntrusted string) []Item {
 	items := make([]Item, 0, len(planned.Changes)+len(planned.WaitingForOmni))
 	trusts := whyUntrusted == "" && (policy == v1alpha1.ChangePolicyApply || policy == "")
@@ -125,6 +125,8 @@ func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, wh
 			if whyUntrusted != "" {
 				item.WhyApproval = whyUntrusted
 			}
+		} else if change.DocumentGone && !change.TearingDown {
+			item.Needs = NeedsSettling
 		}
 
 		items = append(items, item)
@@ -150,12 +152,20 @@ func (d Decision) where(filter func(Item) bool) []plan.Change {
 	return found
 }
 
+// needing returns the changes with a need. What is left alone, because the namespace is being deleted, does not settle.
 func (d Decision) needing(need Need) []plan.Change {
-	return d.where(func(item Item) bool { return item.Needs == need })
+	return d.where(func(item Item) bool {
+		return item.Needs == need && !(need == NeedsSettling && d.leavesAlone(item.Change))
+	})
 }
 
-// destructive returns the destructive changes that had not begun when the plan was made, those that need an approval
-// first.
-func (d Decision) destructive() []plan.Change {
+// needingConsent returns the changes that had not begun when the plan was made and that do not go ahead at once, those that need an
+// approval first.
+func (d Decision) needingConsent() []plan.Change {
 	return slices.Concat(d.needing(NeedsApproval), d.needing(NeedsSettling))
+}
+
+// destructive returns the destructive changes among them.
+func (d Decision) destructive() []plan.Change {
+	return slices.DeleteFunc(d.needingConsent(), func(change plan.Change) bool { return !change.Destructive })
 }

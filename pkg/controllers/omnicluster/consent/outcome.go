@@ -80,10 +80,10 @@ func (d Decision) summary() string {
 	return text
 }
 
-// summaryWithNames is summary with the names of what would be destroyed.
+// summaryWithNames is summary with the names of what would be destroyed, or is perhaps not meant.
 func (d Decision) summaryWithNames() string {
 	text := d.summary()
-	if named := ChangeNames(d.destructive()); named != "" {
+	if named := ChangeNames(d.needingConsent()); named != "" {
 		text += " (" + named + ")"
 	}
 
