@@ -163,6 +163,48 @@ func TestRemoteLock(t *testing.T) {
 	f.untilGone()
 }
 
+// A locked machine cannot leave a set that stays, and nothing but the lock in Omni tells so.
+func TestLockedMachineCannotLeave(t *testing.T) {
+	listed := newWorkers("w", "", 0)
+	listed.Spec.MachineSetMachines = v1alpha1.MachineSetMachines{}
+	f := newFixture(t, newCluster(), listed)
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Machines = f.machines[1:] })
+
+	locked := newMachineWithSettings(f.machines[2])
+	locked.Spec.Locked = true
+	f.create(newControlPlane("cp", f.machines[0]), locked)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+
+	f.delete(locked)
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Machines = f.machines[1:2] })
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime)
+
+	cluster := f.until("Stalled", metav1.ConditionTrue, "Refused")
+	says(t, message(cluster, "Ready"), "machine set node is locked; unlock it: omnictl cluster machine unlock "+f.machines[2])
+
+	if refusals := cluster.Status.Refusals; len(refusals) != 1 || !strings.Contains(refusals[0].Message, "omnictl cluster machine unlock") {
+		t.Errorf("%+v", refusals)
+	}
+
+	_, err := safe.StateUpdateWithConflicts(t.Context(), f.omni.State(), omnires.NewMachineSetNode(f.machines[2], omnires.NewMachineSet("")).Metadata(),
+		func(node *omnires.MachineSetNode) error {
+			node.Metadata().Annotations().Delete(omnires.MachineLocked)
+
+			return nil
+		})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	f.advance(refusalPause)
+	f.eventually("the machine to leave", func() string {
+		f.run()
+
+		return map[bool]string{false: message(f.get(), "Ready")}[f.view().Machines["demo-w"] == 1]
+	})
+}
+
 func TestUnknownVersion(t *testing.T) {
 	cluster := newCluster()
 	cluster.Spec.Kubernetes.Version = "v1.99.0"

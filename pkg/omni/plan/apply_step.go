@@ -42,7 +42,9 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 	}
 
 	if err != nil {
-		return false, &ChangeError{Change: s.change, Class: omni.Classify(err), cause: err}
+		class := omni.Classify(err)
+
+		return false, &ChangeError{Change: s.change, Class: class, cause: err, advice: s.adviceFor(class)}
 	}
 
 	if begun {
@@ -56,6 +58,16 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 	}
 
 	return done, nil
+}
+
+// adviceFor returns what to do about a failed step. Omni lets no machine that is locked leave a set that stays, and the lock
+// outlasts the Machine document that asked for it.
+func (s step) adviceFor(class omni.Class) string {
+	if class != omni.ClassRefused || s.change.Action != ActionDestroy || s.change.Type != omnires.MachineSetNodeType || !isLocked(s.old) {
+		return ""
+	}
+
+	return "unlock it: omnictl cluster machine unlock " + s.change.ID
 }
 
 // create works on a copy: the client writes Omni's answer into it, and a plan may be applied again.

@@ -58,11 +58,18 @@ type ChangeError struct {
 	// Class is the class of the cause.
 	Class omni.Class
 	cause error
+	// advice says what to do about the cause; empty if Omni's own words are enough.
+	advice string
 }
 
 // Error implements error. The text is bounded and safe for conditions.
 func (e *ChangeError) Error() string {
-	return fmt.Sprintf("%s %s %q: %s", e.Change.Action, omni.KindOf(e.Change.Type), e.Change.ID, omni.Message(e.cause))
+	text := fmt.Sprintf("%s %s %q: %s", e.Change.Action, omni.KindOf(e.Change.Type), e.Change.ID, omni.Message(e.cause))
+	if e.advice != "" {
+		text += "; " + e.advice
+	}
+
+	return text
 }
 
 // Unwrap returns the raw cause, which Classify can sort.
