@@ -2,11 +2,13 @@ package omnicluster
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -21,6 +23,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -202,6 +205,53 @@ func TestTurnWhoseWriteIsNotInTheStatus(t *testing.T) {
 				t.Errorf("the turn is over, and Omni runs %s", reached)
 			}
 		})
+	}
+}
+
+// TestTurnThatEndedWhileNobodyLooked has the controller away from the middle of an upgrade until long after its deadline, while a
+// newer version is asked for. The turn has not failed: the newer version waits for one of its own.
+func TestTurnThatEndedWhileNobodyLooked(t *testing.T) {
+	f := governed(t)
+	f.upgrade("v1.36.1")
+	f.omni.Pause()
+	f.eventually("the upgrade in the status", func() string {
+		f.run()
+
+		ready := apimeta.FindStatusCondition(f.get().Status.Conditions, v1alpha1.ConditionReady)
+		if f.turn().State != v1alpha1.RolloutAdmitted || ready == nil || ready.Status != metav1.ConditionFalse ||
+			f.asked() != "1.36.1" {
+			return fmt.Sprintf("%s, %+v", f.turn().State, ready)
+		}
+
+		return ""
+	})
+
+	f.omni.Resume()
+	f.eventually("the upgrade in Omni", func() string {
+		if reached := f.reached(); reached != "1.36.1" {
+			return reached
+		}
+
+		lease, open := f.pool.Get("uid-connection")
+		if !open {
+			return "no session"
+		}
+		defer lease.Release()
+
+		seen, err := observe.Observe(t.Context(), lease.Copy(), testCluster)
+		if runs, _, message := observe.Running(seen); err != nil || !runs {
+			return fmt.Sprint(message, err)
+		}
+
+		return ""
+	})
+
+	f.advance(3 * time.Hour)
+	f.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Kubernetes.Version = "v1.36.2" })
+
+	turn := f.untilTurnEnds(nil)
+	if turn.Last.Result != v1alpha1.RolloutDone || turn.Failure != nil || turn.State != v1alpha1.RolloutHeld {
+		t.Errorf("%+v", turn)
 	}
 }
 

@@ -20,6 +20,9 @@ type Turn struct {
 	// the status may be older than the start of the changes in Omni, and may not have the time of the last write.
 	Healthy bool
 	Since   time.Time
+	// Recovered is true if Omni says that the cluster runs and the status does not, because nobody has looked since. It is
+	// Healthy when the status has that.
+	Recovered bool
 	// Failed is the failure that Omni reports; empty if there is none.
 	Failed string
 	// Deadline is how long a turn may take.
@@ -67,6 +70,8 @@ func (d Decision) turn(gated []Item) *admission {
 		if result != v1alpha1.RolloutReturned { // a turn that was not used says nothing about an earlier failure
 			next.Failure = failure
 		}
+	case before.State == v1alpha1.RolloutFailed && d.succeeded(gated, before):
+		next.Failure = nil
 	}
 
 	return d.ask(next, gated, before)
@@ -155,7 +160,7 @@ func (d Decision) failed(left []Item, before v1alpha1.OmniClusterRollout) string
 	switch {
 	case turn.Failed != "":
 		return turn.Failed
-	case turn.Healthy && len(left) == 0 && !d.destroying(): // Ready as asked, though nobody may have looked in time
+	case turn.runs() && len(left) == 0 && !d.destroying(): // it runs as asked, though nobody may have looked in time
 		return ""
 	case turn.isOverdue(before.AdmittedSince, d.facts.Now):
 		return turn.overdueMessage()

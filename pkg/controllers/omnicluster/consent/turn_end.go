@@ -145,6 +145,18 @@ func (d Decision) rememberLeft(next *v1alpha1.OmniClusterRollout, before v1alpha
 	next.Failure = &failure
 }
 
+// succeeded reports whether a turn that endOverdue ended did what it was to do: Omni runs the cluster, and has what the turn wrote.
+// Another change is no fix of it then, and waits as any other.
+func (d Decision) succeeded(gated []Item, before v1alpha1.OmniClusterRollout) bool {
+	turn, failure := d.facts.Gate.Turn, before.Failure
+
+	return failure != nil && failure.Left == "" && failure.Message == turn.overdueMessage() &&
+		turn.runs() && turn.Failed == "" && len(d.ofTurn(gated)) == 0 && !d.destroying()
+}
+
+// runs reports whether the cluster runs well, or will be known to when the status has what Omni says.
+func (t Turn) runs() bool { return t.Healthy || t.Recovered }
+
 // isOverdue reports whether a turn that began at a time has taken longer than the deadline.
 func (t Turn) isOverdue(since *metav1.Time, now time.Time) bool {
 	return since != nil && t.Deadline > 0 && now.Sub(since.Time) >= t.Deadline

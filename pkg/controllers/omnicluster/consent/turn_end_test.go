@@ -65,6 +65,67 @@ func TestSeenAfterTheDeadline(t *testing.T) {
 	}
 }
 
+// TestSeenInOmniAfterTheDeadline has the status be from the middle of an upgrade that Omni has finished since, with a newer version
+// asked for. The turn has not failed, and the newer version is no fix of it.
+func TestSeenInOmniAfterTheDeadline(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+	tt.run()
+
+	tt.gate.Turn.Healthy, tt.gate.Turn.Recovered = false, true
+	tt.pass(3 * time.Hour)
+	tt.ask("v1.36.1", "v1.36.2")
+	tt.run()
+
+	if status := tt.status(); status.State != v1alpha1.RolloutAdmitted || status.Last != nil || status.Failure != nil {
+		t.Fatalf("on the first look: %+v", status)
+	}
+
+	tt.gate.Turn.Healthy, tt.gate.Turn.Recovered, tt.gate.Turn.Since = true, false, tt.now // the status says so now
+	tt.pass(time.Minute)
+	tt.run()
+
+	if status := tt.status(); status.Last == nil || status.Last.Result != v1alpha1.RolloutDone || status.State != v1alpha1.RolloutHeld || status.Failure != nil {
+		t.Errorf("after the ready time: %+v", status)
+	}
+}
+
+// TestOverdueTurnThatSucceeded ends a turn by its deadline while Omni does not answer. When Omni is back and runs what the turn
+// wrote, nothing has failed that the next version could be the fix of.
+func TestOverdueTurnThatSucceeded(t *testing.T) {
+	for name, test := range map[string]struct {
+		now  func(*turns)
+		want bool // that the failure is dropped
+	}{
+		"it runs":           {func(tt *turns) { tt.gate.Turn.Recovered = true }, true},
+		"it is Ready":       {func(tt *turns) { tt.gate.Turn.Healthy = true }, true},
+		"it does not run":   {func(*turns) {}, false},
+		"Omni has given up": {func(tt *turns) { tt.gate.Turn.Recovered, tt.cluster.Status.Rollout.Failure.Message = true, "gave up" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTurns(t)
+			tt.ask("v1.35.0", "v1.36.1")
+			tt.decide()
+			tt.ticket()
+			tt.run()
+
+			tt.gate.Turn.Healthy = false
+			tt.pass(3 * time.Hour)
+			tt.cluster.Status.Rollout = TurnWithoutPlan(tt.cluster, tt.gate, tt.now)
+
+			tt.ask("v1.36.1", "v1.36.2")
+			test.now(tt)
+			tt.run()
+
+			if status := tt.status(); (status.Failure == nil) != test.want || status.State != v1alpha1.RolloutHeld {
+				t.Errorf("%+v", status)
+			}
+		})
+	}
+}
+
 // TestOverdueTurn has Omni not answer until the deadline of a turn is over: there is no plan, and the turn ends all the
 // same. What is left of it afterwards is not taken for the fix; other changes are.
 func TestOverdueTurn(t *testing.T) {
