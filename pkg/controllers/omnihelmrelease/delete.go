@@ -118,7 +118,7 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	}
 
 	// A failed uninstall is tried again after a pause, and given up when this has lasted too long.
-	if at := notBefore(s.release, s.last, s.decision); !at.IsZero() {
+	if at := notBefore(s.release, s.last, s.decision, r.options.Now()); !at.IsZero() {
 		outcome := r.holdUp(s, failureReason(s.last.err), s.last.err.Error())
 		if outcome.Continues() || at.After(r.options.Now()) {
 			return outcome

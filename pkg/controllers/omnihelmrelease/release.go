@@ -122,7 +122,7 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 		}
 	}
 
-	if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
+	if at := notBefore(s.release, s.last, s.decision, r.options.Now()); at.After(r.options.Now()) {
 		return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s; %s of release %s is tried at %s",
 			failureOf(s), s.decision.Action, fullName(s.release), utc.Text(at)), nil
 	}

@@ -27,11 +27,12 @@ func retryPause(failures int) time.Duration {
 // notBefore returns when an action may begin. A failed action is tried again after a pause. A rollback, and an action
 // that unlocks a release, follows the failure at once. The failures of the attempt neither delay nor bound a Resume, which
 // makes an interrupted revision again: it waits only if the last action that this process saw pauses.
-func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decision) time.Time {
+func notBefore(release *v1alpha1.OmniHelmRelease, last job, decision helm.Decision, now time.Time) time.Time {
 	ended, failures := last.ended, 0
 
-	if ended.IsZero() && release.Status.LastActionTime != nil {
-		ended = release.Status.LastActionTime.Time
+	// An end in the future is one by the clock of a process before that was ahead.
+	if noted := release.Status.LastActionTime; ended.IsZero() && noted != nil && !noted.After(now) {
+		ended = noted.Time
 	}
 
 	if (decision.Action == helm.ActionInstall || decision.Action == helm.ActionUpgrade) && decision.Resume == 0 {

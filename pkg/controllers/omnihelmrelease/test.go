@@ -21,7 +21,7 @@ func (r *reconciler) test(_ context.Context, s *scope) (loop.Outcome, error) {
 				"revision, or when the annotation %s gets a new value", s.last.err, v1alpha1.AnnotationReconcileRequestedAt)), nil
 		}
 
-		if at := notBefore(s.release, s.last, s.decision); at.After(r.options.Now()) {
+		if at := notBefore(s.release, s.last, s.decision, r.options.Now()); at.After(r.options.Now()) {
 			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s", s.last.err), nil
 		}
 

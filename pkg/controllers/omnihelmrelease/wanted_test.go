@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
@@ -106,6 +107,20 @@ func TestRetryPause(t *testing.T) {
 	for failures, want := range map[int]time.Duration{0: 15 * time.Second, 1: 15 * time.Second, 2: 30 * time.Second, 3: time.Minute, 9: 5 * time.Minute, 99: 5 * time.Minute} {
 		if got := retryPause(failures); got != want {
 			t.Errorf("after %d failures %s, want %s", failures, got, want)
+		}
+	}
+}
+
+// A failure that a process before noted is tried again after the pause, but not first at a time of a clock that was ahead.
+func TestNotBeforeByTheStatus(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+
+	for ago, want := range map[time.Duration]bool{5 * time.Second: true, time.Minute: false, -7 * 24 * time.Hour: false} {
+		release := newTestRelease(v1alpha1.HelmChart{})
+		release.Status.LastActionTime = &metav1.Time{Time: now.Add(-ago)}
+
+		if at := notBefore(release, job{}, helm.Decision{Action: helm.ActionUpgrade, Failures: 1}, now); at.After(now) != want {
+			t.Errorf("failed %s ago: tried at %s", ago, at)
 		}
 	}
 }
