@@ -340,6 +340,23 @@ func (s *session) put(resource string, o runtime.Object) {
 	}
 }
 
+// What kubectl asks the executable kubectl_complete-omni of the page, the plugin answers.
+func TestCompletion(t *testing.T) {
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+	for want, args := range map[string][]string{
+		"edge-01\n:4\n":   {"status", "ed"},
+		"approve\t":       {"appr"},
+		"--for\tHow long": {"promote", "production", "prod", "--f"},
+	} {
+		s := newSession(t)
+
+		if output, _, err := s.run(append([]string{cobra.ShellCompRequestCmd}, args...)...); err != nil || !strings.Contains(output, want) {
+			t.Errorf("%v: %v, no %q in\n%s", args, err, want, output)
+		}
+	}
+}
+
 // Every example of --help is a command line that the plugin understands.
 func TestExamples(t *testing.T) {
 	root := NewCommand(t.Context(), genericiooptions.NewTestIOStreamsDiscard())
