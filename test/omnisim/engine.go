@@ -42,6 +42,7 @@ type engine struct {
 	applied  map[string]string     // configuration that a machine has
 	turn     map[string]string     // by cluster: the machine that is being upgraded
 	dead     map[string]int64      // machines that stopped answering, and at which step
+	shutDown map[string]bool       // those among them that were shut down
 	refusing map[string]string     // machines that refuse any new configuration, and with which error
 	problems map[string]*problems  // by cluster: what keeps manifests from being applied
 	failing  map[string]string     // machine sets for which no machine can be made, and with which error
@@ -70,6 +71,7 @@ func newEngine(resources state.State, options Options) *engine {
 		applied:  map[string]string{},
 		turn:     map[string]string{},
 		dead:     map[string]int64{},
+		shutDown: map[string]bool{},
 		refusing: map[string]string{},
 		problems: map[string]*problems{},
 		failing:  map[string]string{},

@@ -188,6 +188,7 @@ func (e *engine) removeMachine(ctx context.Context, link *siderolink.Link) error
 	}
 
 	delete(e.dead, id)
+	delete(e.shutDown, id)
 
 	for _, ptr := range []resource.Pointer{
 		omni.NewMachineSetNode(id, omni.NewMachineSet("")).Metadata(), omni.NewClusterMachine(id).Metadata(),
@@ -248,7 +249,7 @@ func (e *engine) setConnected(ctx context.Context, id string, connected bool) er
 		machine.TypedSpec().Value.Connected = connected
 		setLabel(machine, omni.MachineStatusLabelConnected, connected)
 		setLabel(machine, omni.MachineStatusLabelReadyToUse, connected)
-		setLabel(machine, omni.MachineStatusLabelDisconnected, !connected)
+		setLabel(machine, omni.MachineStatusLabelDisconnected, !connected && !e.shutDown[id])
 	})
 	if err != nil {
 		return err

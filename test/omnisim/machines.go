@@ -152,6 +152,13 @@ func (s *Server) KillMachine(id string) {
 	})
 }
 
+// ShutDownMachine makes a machine fall silent as KillMachine does, but tell Omni before. Omni knows it as powered off then, and
+// never gives it the label of a disconnected one.
+func (s *Server) ShutDownMachine(id string) {
+	s.engine.call(func(context.Context) { s.engine.shutDown[id] = true })
+	s.KillMachine(id)
+}
+
 // RefuseConfiguration makes a machine refuse each new configuration with an error, until the text is empty. It runs on with the
 // one it has, Omni shows the error, and the machine's set goes on reconfiguring.
 func (s *Server) RefuseConfiguration(id, text string) {
@@ -161,12 +168,13 @@ func (s *Server) RefuseConfiguration(id, text string) {
 	})
 }
 
-// ReviveMachine brings back a machine that KillMachine silenced.
+// ReviveMachine brings back a machine that KillMachine or ShutDownMachine silenced.
 func (s *Server) ReviveMachine(id string) error {
 	var err error
 
 	s.engine.call(func(ctx context.Context) {
 		delete(s.engine.dead, id)
+		delete(s.engine.shutDown, id)
 		err = s.engine.setConnected(ctx, id, true)
 		s.engine.wake(ctx, id)
 		s.engine.pass(ctx)

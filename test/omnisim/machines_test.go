@@ -190,6 +190,35 @@ func TestDeadMachineBlocksDeletion(t *testing.T) {
 	waitGone(ctx, t, st, siderolink.NewLink(machines[1], nil).Metadata())
 }
 
+// TestShutDownMachineIsNotDisconnected checks that Omni shows a machine that was shut down as silent, and not as disconnected.
+func TestShutDownMachineIsNotDisconnected(t *testing.T) {
+	sim := start(t, omnisim.Options{})
+	ctx, st := deadline(t), operator(t, sim)
+
+	machines, err := sim.AddMachines(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	sim.ShutDownMachine(machines[0])
+
+	silent := waitFor(ctx, t, st, omni.NewMachineStatus(machines[0]), func(machine *omni.MachineStatus) bool { return !machine.TypedSpec().Value.Connected })
+	if _, disconnected := silent.Metadata().Labels().Get(omni.MachineStatusLabelDisconnected); disconnected {
+		t.Error("it counts as disconnected")
+	}
+
+	if err = sim.ReviveMachine(machines[0]); err != nil {
+		t.Fatal(err)
+	}
+
+	sim.KillMachine(machines[0])
+	waitFor(ctx, t, st, omni.NewMachineStatus(machines[0]), func(machine *omni.MachineStatus) bool {
+		_, disconnected := machine.Metadata().Labels().Get(omni.MachineStatusLabelDisconnected)
+
+		return disconnected
+	})
+}
+
 func TestRevivedMachineLetsDeletionGoOn(t *testing.T) {
 	sim := start(t, omnisim.Options{})
 	ctx, st := deadline(t), operator(t, sim)

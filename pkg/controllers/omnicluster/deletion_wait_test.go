@@ -1,6 +1,7 @@
 package omnicluster
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +11,27 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 )
+
+// A machine that was shut down is never counted as disconnected: destroyMachines does not remove it, and the message says what does.
+func TestDeletionWaitsForAMachineThatWasShutDown(t *testing.T) {
+	f := running(t)
+	f.omni.ShutDownMachine(f.machines[0])
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.DeletePolicy.DestroyMachines = true })
+	f.delete(newCluster())
+
+	f.eventually("what to do", func() string {
+		f.run()
+
+		return map[bool]string{false: "it says " + message(f.get(), "DeletionBlocked")}[strings.Contains(message(f.get(), "DeletionBlocked"), "as powered off")]
+	})
+	says(t, message(f.get(), "DeletionBlocked"), f.machines[0]+" (not connected)", "omnictl delete link UUID")
+
+	if err := f.omni.ReviveMachine(f.machines[0]); err != nil {
+		t.Fatal(err)
+	}
+
+	f.untilGone()
+}
 
 // Without a connection nothing can ever have reached Omni.
 func TestDeletedBeforeThereWasAConnection(t *testing.T) {

@@ -33,15 +33,20 @@ func describeProgress(name string, progress observe.DeleteProgress, destroyMachi
 
 	long := progress.TearingDown && now.Sub(progress.Since) > blockedAfter
 
-	switch unreachable := countUnreachable(progress.Blockers); {
-	case unreachable > 0 && destroyMachines:
+	unreachable, poweredOff := countUnreachable(progress.Blockers), machinesPoweredOff(progress.Blockers)
+
+	switch silent := unreachable - len(poweredOff); {
+	case silent > 0 && destroyMachines:
 		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
 			"%s. A machine that is not connected cannot be reset; because spec.deletePolicy.destroyMachines is set it is removed from Omni "+
-				"as it is, as soon as Omni counts it as disconnected (about 5 minutes after it fell silent)", message)
-	case unreachable > 0:
+				"as it is, as soon as Omni counts it as disconnected (about 5 minutes after it fell silent)%s", message, aboutPoweredOff(poweredOff))
+	case silent > 0:
 		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
 			"%s. A machine that is not connected cannot be reset, and Omni waits for it without end: bring it back, "+
-				"or set spec.deletePolicy.destroyMachines: true to have it removed from Omni as it is", message)
+				"or set spec.deletePolicy.destroyMachines: true to have it removed from Omni as it is%s", message, aboutPoweredOff(poweredOff))
+	case unreachable > 0:
+		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
+			"%s. A machine that is not connected cannot be reset%s", message, aboutPoweredOff(poweredOff))
 	case long && len(progress.Blockers) > 0:
 		return loop.Block(deletionPoll, v1alpha1.ReasonWaitingForMachines,
 			"%s. All of them are connected: look at what they do in Omni", message)
@@ -136,6 +141,29 @@ func since(moment time.Time) string {
 	}
 
 	return " since " + utc.Text(moment)
+}
+
+// machinesPoweredOff returns the machines that Omni never counts as disconnected while they are off.
+func machinesPoweredOff(blockers []observe.Blocker) []string {
+	var off []string
+
+	for _, blocker := range blockers {
+		if blocker.PoweredOff {
+			off = append(off, blocker.Machine)
+		}
+	}
+
+	return off
+}
+
+// aboutPoweredOff returns the end of a message that says what helps with machines that are powered off; empty without any.
+func aboutPoweredOff(machines []string) string {
+	if len(machines) == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf(". Omni knows these as powered off and does not count them as disconnected, so that destroyMachines does not remove them: %s. "+
+		"Power such a machine on, or take it out of Omni: omnictl delete link UUID", consent.Names(machines))
 }
 
 func countUnreachable(blockers []observe.Blocker) int {

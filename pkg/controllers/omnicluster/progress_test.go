@@ -47,6 +47,26 @@ func TestDescribeProgress(t *testing.T) {
 				`A machine that is not connected cannot be reset; because spec.deletePolicy.destroyMachines is set it is removed from Omni ` +
 				`as it is, as soon as Omni counts it as disconnected (about 5 minutes after it fell silent)`,
 		},
+		"a machine that was shut down, to be removed": {
+			observe.DeleteProgress{Blockers: []observe.Blocker{{Machine: "m1", PoweredOff: true}}}, true, true, "WaitingForMachines",
+			`cluster "demo" is being destroyed in Omni; it waits for machine m1 (not connected). A machine that is not connected cannot be reset. ` +
+				`Omni knows these as powered off and does not count them as disconnected, so that destroyMachines does not remove them: m1. ` +
+				`Power such a machine on, or take it out of Omni: omnictl delete link UUID`,
+		},
+		"a machine that was shut down": {
+			observe.DeleteProgress{Blockers: []observe.Blocker{{Machine: "m1", PoweredOff: true}}}, false, true, "WaitingForMachines",
+			`cluster "demo" is being destroyed in Omni; it waits for machine m1 (not connected). A machine that is not connected cannot be reset. ` +
+				`Omni knows these as powered off and does not count them as disconnected, so that destroyMachines does not remove them: m1. ` +
+				`Power such a machine on, or take it out of Omni: omnictl delete link UUID`,
+		},
+		"a dead machine and one that was shut down, to be removed": {
+			observe.DeleteProgress{Blockers: []observe.Blocker{{Machine: "m1"}, {Machine: "m2", PoweredOff: true}}}, true, true, "WaitingForMachines",
+			`cluster "demo" is being destroyed in Omni; it waits for machine m1 (not connected), machine m2 (not connected). ` +
+				`A machine that is not connected cannot be reset; because spec.deletePolicy.destroyMachines is set it is removed from Omni ` +
+				`as it is, as soon as Omni counts it as disconnected (about 5 minutes after it fell silent). ` +
+				`Omni knows these as powered off and does not count them as disconnected, so that destroyMachines does not remove them: m2. ` +
+				`Power such a machine on, or take it out of Omni: omnictl delete link UUID`,
+		},
 		"many machines": {
 			observe.DeleteProgress{Blockers: []observe.Blocker{
 				{Machine: "1", Connected: true}, {Machine: "2", Connected: true}, {Machine: "3", Connected: true},

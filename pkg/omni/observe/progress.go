@@ -24,6 +24,9 @@ type Blocker struct {
 	MachineSet string
 	// Connected reports whether the machine is connected to Omni. A machine that is not connected cannot be reset.
 	Connected bool
+	// PoweredOff is true for a machine that is not connected and that Omni does not count as disconnected, because it was shut
+	// down or its provider knows its power state.
+	PoweredOff bool
 	// Waits is true while Omni has not begun to remove the machine, because something has to be as it should first.
 	Waits bool
 	// Since is when the teardown of the machine, its set or its cluster was requested; zero if unknown.
@@ -38,7 +41,7 @@ func (b *Blocker) learn(item resource.Resource) {
 	}
 
 	if status, ok := item.(*omnires.MachineStatus); ok {
-		b.Connected = status.TypedSpec().Value.GetConnected()
+		b.learnConnection(status)
 	}
 
 	if status, ok := item.(*omnires.ClusterMachineStatus); ok {
@@ -50,6 +53,12 @@ func (b *Blocker) learn(item resource.Resource) {
 	if metadata.Phase() == resource.PhaseTearingDown && (b.Since.IsZero() || metadata.Updated().Before(b.Since)) {
 		b.Since = metadata.Updated()
 	}
+}
+
+func (b *Blocker) learnConnection(status *omnires.MachineStatus) {
+	_, disconnected := status.Metadata().Labels().Get(omnires.MachineStatusLabelDisconnected)
+	b.Connected = status.TypedSpec().Value.GetConnected()
+	b.PoweredOff = !b.Connected && !disconnected
 }
 
 // DeleteProgress is how far the deletion of a cluster is.
@@ -167,7 +176,7 @@ func learnLinks(ctx context.Context, st state.State, found map[string]*Blocker) 
 		case err != nil:
 			return fmt.Errorf("read the status of machine %q: %w", id, err)
 		default:
-			blocker.Connected = status.TypedSpec().Value.GetConnected()
+			blocker.learnConnection(status)
 		}
 	}
 

@@ -41,11 +41,13 @@ func TestBlockerKnowsSinceWhen(t *testing.T) {
 // TestBlockerThatIsBeingFreed checks that a leaving machine counts as connected although its status no longer has the
 // cluster's label.
 func TestBlockerThatIsBeingFreed(t *testing.T) {
-	for name, test := range map[string]struct{ known, labelled, connected, want bool }{
+	for name, test := range map[string]struct{ known, labelled, connected, disconnected, want, poweredOff bool }{
 		"of the cluster":                {known: true, labelled: true, connected: true, want: true},
-		"of the cluster, silent":        {known: true, labelled: true},
+		"of the cluster, silent":        {known: true, labelled: true, disconnected: true},
+		"of the cluster, shut down":     {known: true, labelled: true, poweredOff: true},
 		"free already":                  {known: true, connected: true, want: true},
-		"free already, silent":          {known: true},
+		"free already, silent":          {known: true, disconnected: true},
+		"free already, shut down":       {known: true, poweredOff: true},
 		"removed from Omni by somebody": {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,6 +58,10 @@ func TestBlockerThatIsBeingFreed(t *testing.T) {
 
 			status := omnires.NewMachineStatus(omnitest.Machine1)
 			status.TypedSpec().Value.Connected = test.connected
+
+			if test.disconnected {
+				status.Metadata().Labels().Set(omnires.MachineStatusLabelDisconnected, "")
+			}
 
 			if test.labelled {
 				status.Metadata().Labels().Set(omnires.LabelCluster, "demo")
@@ -77,8 +83,8 @@ func TestBlockerThatIsBeingFreed(t *testing.T) {
 				t.Fatalf("%+v, %v", progress, err)
 			}
 
-			if got := progress.Blockers[0].Connected; got != test.want {
-				t.Errorf("connected: %t, want %t", got, test.want)
+			if got := progress.Blockers[0]; got.Connected != test.want || got.PoweredOff != test.poweredOff {
+				t.Errorf("connected: %t, want %t; powered off: %t, want %t", got.Connected, test.want, got.PoweredOff, test.poweredOff)
 			}
 		})
 	}

@@ -18,7 +18,7 @@ import (
 // DeleteOptions are the options of Delete.
 type DeleteOptions struct {
 	// DestroyMachines also removes the cluster's disconnected machines from Omni. Without it, a cluster with dead machines
-	// waits for them for ever; with it, until Omni has marked them disconnected (minutes).
+	// waits for them for ever; with it, until Omni has marked them disconnected (minutes). It never marks those that were shut down.
 	DestroyMachines bool
 }
 
