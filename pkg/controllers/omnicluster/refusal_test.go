@@ -278,6 +278,12 @@ func TestListedMachineOfAClassOfTheCluster(t *testing.T) {
 		"off the list": func(f *fixture, _ string) {
 			change(f, "y", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Machines = nil })
 		},
+		"out of the set, which takes another": func(f *fixture, machine string) {
+			node := omnires.NewMachineSetNode(machine, omnires.NewMachineSet(""))
+			if err := f.omni.State().TeardownAndDestroy(f.t.Context(), node.Metadata()); err != nil && !state.IsNotFoundError(err) {
+				f.t.Fatal(err)
+			}
+		},
 		"a smaller set": func(f *fixture, machine string) {
 			f.resize(0)
 			f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")

@@ -102,8 +102,9 @@ func keptBy(ctx context.Context, st state.State, node, wanted resource.Resource,
 		return "", nil
 	}
 
-	return fmt.Sprintf("MachineSet %q, which got it from machine class %q and keeps it: take it off the list of MachineSet %q, or make MachineSet %[1]q smaller",
-		id, size.Class, list), nil
+	return fmt.Sprintf("MachineSet %q, which got it from machine class %q and keeps it: take it off the list of MachineSet %q, "+
+		"or out of MachineSet %[1]q, which wipes it: omnictl cluster machine delete %[4]s (from a set that gets smaller, Omni wipes the machine that it chooses itself)",
+		id, size.Class, list, node.Metadata().ID()), nil
 }
 
 // setAmong returns the MachineSet of an ID; nil if there is none.

@@ -154,7 +154,8 @@ func TestMachineThatAClassOfTheClusterHolds(t *testing.T) {
 			}
 
 			want := `MachineSetNode "` + omnitest.Machine2 + `" is already in use in Omni by MachineSet "demo-x", which got it from machine class "cpu" and keeps it: ` +
-				`take it off the list of MachineSet "demo-y", or make MachineSet "demo-x" smaller`
+				`take it off the list of MachineSet "demo-y", or out of MachineSet "demo-x", which wipes it: omnictl cluster machine delete ` + omnitest.Machine2 +
+				` (from a set that gets smaller, Omni wipes the machine that it chooses itself)`
 			if !errors.Is(err, omni.ErrCollision) || err.Error() != want {
 				t.Errorf("got  %v\nwant %s", err, want)
 			}
