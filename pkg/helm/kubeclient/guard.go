@@ -172,6 +172,10 @@ func (c *guardedClient) update(originals, targets kube.ResourceList, options ...
 		return result, err
 	}
 
+	if err := c.takeFields(targets); err != nil {
+		return result, err
+	}
+
 	for _, info := range originals.Difference(targets).Difference(result.Deleted) {
 		if err := c.guard.mustGo(info); err != nil {
 			return result, fmt.Errorf("%s is not in the chart any more, and was not removed: %w", drift.Identify(info), err)
