@@ -55,16 +55,14 @@ omni.texashpc.com/serves: {{ . }}
 {{- end -}}
 {{- end }}
 
-{{/* Where Pods go: what both programs have in common.
+{{/* Where Pods go: what both programs have in common. The image is for Linux, and on Windows a driver may format a volume that has data.
      Call with (dict "root" $ "settings" .Values.apiserver "selector" <selector labels> "replicas" 2). */}}
 {{- define "omni.placement" -}}
 {{- with .settings.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with .settings.nodeSelector }}
 nodeSelector:
-  {{- toYaml . | nindent 2 }}
-{{- end }}
+  {{- merge (dict) (.settings.nodeSelector | default dict) (dict "kubernetes.io/os" "linux") | toYaml | nindent 2 }}
 {{- with .settings.tolerations }}
 tolerations:
   {{- toYaml . | nindent 2 }}
