@@ -3,10 +3,13 @@ package deploy
 import (
 	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // TestPodsRunOnLinux: every Pod of the chart and of the base, the check of `helm test`, and the Pod that docs/how-to/backup.md
@@ -61,5 +64,49 @@ func checkNodeSelectors(t *testing.T, where string, objects []*unstructured.Unst
 
 	if pods < atLeast {
 		t.Errorf("%s: there are %d Pods, want %d or more", where, pods, atLeast)
+	}
+}
+
+// TestCriticalPods: Pods with a class of the system have a ResourceQuota for it, which some clusters (GKE) ask for, and which
+// limits nothing. Other Pods have none.
+func TestCriticalPods(t *testing.T) {
+	const node, cluster = "system-node-critical", "system-cluster-critical"
+
+	for values, want := range map[string][]string{
+		"":                         nil,
+		valueSets(t)["everything"]: {cluster},
+		`{apiserver: {priorityClassName: high}, controller: {priorityClassName: system-of-ours}}`:                          nil,
+		`apiserver: {priorityClassName: system-cluster-critical}`:                                                          {cluster},
+		`controller: {priorityClassName: system-node-critical}`:                                                            {node},
+		`{apiserver: {priorityClassName: system-node-critical}, controller: {priorityClassName: system-cluster-critical}}`: {cluster, node},
+		`{apiserver: {priorityClassName: high}, controller: {priorityClassName: system-cluster-critical}}`:                 {cluster},
+	} {
+		var got []string
+
+		for _, object := range decode(t, stream(mustRender(t, values))) {
+			if object.GetKind() != "ResourceQuota" {
+				continue
+			}
+
+			var quota corev1.ResourceQuota
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(object.Object, &quota, true); err != nil {
+				t.Fatal(err)
+			}
+
+			scope := quota.Spec.ScopeSelector.MatchExpressions[0]
+			if scope.ScopeName != corev1.ResourceQuotaScopePriorityClass || scope.Operator != corev1.ScopeSelectorOpIn || quota.Namespace != namespace {
+				t.Errorf("%s: the quota in %s is for %+v", values, quota.Namespace, scope)
+			}
+
+			if pods := quota.Spec.Hard.Pods().Value(); len(quota.Spec.Hard) != 1 || pods < 1_000_000 {
+				t.Errorf("%s: the quota allows %v", values, quota.Spec.Hard)
+			}
+
+			got = append(got, scope.Values...)
+		}
+
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: the quota is for %v, want %v", values, got, want)
+		}
 	}
 }
