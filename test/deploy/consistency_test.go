@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -138,25 +139,46 @@ func (in *installation) checkFlags(workload string, args []string) {
 // checkSelector: what selects Pods selects some, and a budget leaves a drain a way.
 func (in *installation) checkSelector(object *unstructured.Unstructured) {
 	path := map[string][]string{
-		"Service": {"spec", "selector"}, "Deployment": {"spec", "selector", "matchLabels"}, "StatefulSet": {"spec", "selector", "matchLabels"},
-		"PodDisruptionBudget": {"spec", "selector", "matchLabels"}, "NetworkPolicy": {"spec", "podSelector", "matchLabels"},
+		"Service": {"spec"}, "Deployment": {"spec", "selector"}, "StatefulSet": {"spec", "selector"},
+		"PodDisruptionBudget": {"spec", "selector"}, "NetworkPolicy": {"spec", "podSelector"},
 	}[object.GetKind()]
 	if path == nil {
 		return
 	}
 
-	selector, _, err := unstructured.NestedStringMap(object.Object, path...)
-	if err != nil || len(selector) == 0 {
+	selector, err := selectorAt(object, path)
+	if err != nil || selector.Empty() {
 		in.problem("%s selects everything: %v", identity(object), err)
+
+		return
 	}
 
 	for _, pod := range in.pods {
-		if labels.SelectorFromSet(selector).Matches(labels.Set(pod.Labels)) {
+		if selector.Matches(labels.Set(pod.Labels)) {
 			return
 		}
 	}
 
 	in.problem("%s selects no Pod by %v", identity(object), selector)
+}
+
+// selectorAt is the selector of an object; the one of a Service has labels only.
+func selectorAt(object *unstructured.Unstructured, path []string) (labels.Selector, error) {
+	fields, _, err := unstructured.NestedMap(object.Object, path...)
+	if err != nil {
+		return nil, err
+	}
+
+	if object.GetKind() == "Service" {
+		fields = map[string]any{"matchLabels": fields["selector"]}
+	}
+
+	var selector metav1.LabelSelector
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(fields, &selector, true); err != nil {
+		return nil, err
+	}
+
+	return metav1.LabelSelectorAsSelector(&selector)
 }
 
 // checkSubjects: a binding is for an account that is made here.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/action"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,6 +65,10 @@ func TestHelmTestPods(t *testing.T) {
 				t.Errorf("%s: %s runs elsewhere than the controller", set, pod.Name)
 			}
 
+			if diff := cmp.Diff(controller.Containers[0].Resources, container.Resources); diff != "" {
+				t.Errorf("%s: resources of %s; -controller +got:\n%s", set, pod.Name, diff)
+			}
+
 			if name := pod.Labels["app.kubernetes.io/name"]; programs[name].ServiceAccountName != "" {
 				t.Errorf("%s: %s looks like a Pod of %s", set, pod.Name, name)
 			}
@@ -71,6 +76,22 @@ func TestHelmTestPods(t *testing.T) {
 
 		if !maps.Equal(got, want) {
 			t.Errorf("%s: got %v, want %v", set, got, want)
+		}
+	}
+}
+
+// TestHelmTestPodsTakeMore: labels and annotations for the Pods of controllers are for these Pods, too, but for those that
+// Helm needs.
+func TestHelmTestPodsTakeMore(t *testing.T) {
+	const values = `controller: {podLabels: {example.com/tier: control}, podAnnotations: {example.com/owner: platform, helm.sh/hook: pre-install}}`
+
+	for _, pod := range hooks(t, values) {
+		if got := pod.GetLabels()["example.com/tier"]; got != "control" {
+			t.Errorf("%s has the labels %v", pod.GetName(), pod.GetLabels())
+		}
+
+		if got := pod.GetAnnotations(); got["example.com/owner"] != "platform" || got["helm.sh/hook"] != "test" || len(got) != 3 {
+			t.Errorf("%s has the annotations %v", pod.GetName(), got)
 		}
 	}
 }

@@ -7,7 +7,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -65,6 +67,10 @@ func TestNetworkPolicies(t *testing.T) {
 		{"Prometheus reads the controller", "", flow{"omni-controller", false, somePod, 8080, "TCP"}, true},
 		{"profiles from outside", "", flow{"omni-controller", false, somePod, 6060, "TCP"}, false},
 		{"controller held back", sets["everything"], flow{"omni-controller", true, node, 6443, "TCP"}, false},
+		{"helm test asks kube-apiserver", "", flow{"omni-check", true, node, 6443, "TCP"}, true},
+		{"helm test held back like the controller", sets["everything"], flow{"omni-check", true, node, 6443, "TCP"}, false},
+		{"helm test as far as the controller", sets["everything"], flow{"omni-check", true, node, 443, "TCP"}, true},
+		{"somebody calls helm test", "", flow{"omni-check", false, somePod, 8080, "TCP"}, false},
 		{"no policies", "networkPolicy: {enabled: false}", flow{"omni-apiserver", true, internet, 80, "TCP"}, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -101,7 +107,12 @@ func passes(t *testing.T, objects []*unstructured.Unstructured, f flow) bool {
 			t.Fatal(err)
 		}
 
-		if policy.Spec.PodSelector.MatchLabels["app.kubernetes.io/name"] != f.program {
+		selector, err := metav1.LabelSelectorAsSelector(&policy.Spec.PodSelector)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if !selector.Matches(labels.Set{"app.kubernetes.io/name": f.program}) {
 			continue
 		}
 
