@@ -152,7 +152,7 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
 	storage.redact = redactor.redact
 	config.Releases.Driver = storage
-	guard.Hooked = func(info *resource.Info) bool { return c.madeByHook(storage, info) }
+	guard.Hooked = func(info *resource.Info) bool { return c.namedByHook(storage, info) }
 
 	return &attempt{
 		config: config, storage: storage, last: last, values: redactor, guard: guard,

@@ -177,7 +177,26 @@ func (f *fakeCluster) answer(r *http.Request) (int, any) {
 		path += "/" + sent.GetName()
 	}
 
-	return f.answerOne(r.Method, path, sent)
+	code, answer := f.answerOne(r.Method, path, sent)
+
+	if manager := r.URL.Query().Get("fieldManager"); manager != "" && code == http.StatusOK && f.objects[path] != nil {
+		noteManager(f.objects[path], manager)
+	}
+
+	return code, answer
+}
+
+// noteManager notes who has written an object, always as an apply, and no fields.
+func noteManager(object *unstructured.Unstructured, manager string) {
+	noted := object.GetManagedFields()
+	if !slices.ContainsFunc(noted, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == manager }) {
+		none := &metav1.FieldsV1{}
+		_ = none.UnmarshalJSON([]byte("{}"))
+
+		object.SetManagedFields(append(noted, metav1.ManagedFieldsEntry{
+			Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: object.GetAPIVersion(), FieldsType: "FieldsV1", FieldsV1: none,
+		}))
+	}
 }
 
 // group answers what is asked of the group example.com but its objects: segments are those of the path behind /apis. There is

@@ -24,8 +24,8 @@ func ranHooks(record *releasev1.Release) []*releasev1.Hook {
 	})
 }
 
-// madeByHook reports whether a hook that this action has run names an object.
-func (c *Client) madeByHook(storage *resumable, info *resource.Info) bool {
+// namedByHook reports whether a hook that this action has run names an object.
+func (c *Client) namedByHook(storage *resumable, info *resource.Info) bool {
 	record := storage.read[storage.makes]
 	if record == nil {
 		return false
@@ -61,8 +61,8 @@ func (c *Client) noteHooked(s *attempt, record *releasev1.Release, began time.Ti
 }
 
 // markHooked puts the marks of the release on what hooks of attempts have left of its manifest's objects, so that Helm takes it for
-// the release's: an attempt that ended between its hooks and its update has not marked it. What is older than the attempt was not
-// made by it. It is called when the action may change something.
+// the release's: an attempt that ended between its hooks and its update has not marked it. What is older than the attempt, or was
+// not written by a release, was not made by it. It is called when the action may change something.
 func (c *Client) markHooked(s *attempt) error {
 	if len(s.hooked) == 0 {
 		return nil
@@ -84,7 +84,8 @@ func (c *Client) markHooked(s *attempt) error {
 			continue
 		}
 
-		if ours, other := c.release().Whose(live); ours || other != "" {
+		// Somebody may have removed what the hook made, and made another.
+		if ours, other := c.release().Whose(live); ours || other != "" || !c.release().Wrote(live) {
 			continue
 		}
 

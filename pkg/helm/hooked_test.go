@@ -106,3 +106,23 @@ func TestAnUpgradeDoesNotTakeWhatNoHookHasMade(t *testing.T) {
 		}
 	}
 }
+
+// What a hook has made may be gone by the next attempt, and somebody else's object have its name.
+func TestAnObjectInPlaceOfAHooks(t *testing.T) {
+	r := newTried(t)
+	r.wanted.Retries = 5
+	r.want(ActionInstall, configMap("one"))
+
+	next := configMap("one") + both("pre-upgrade", "hook-failed") + failingHook("pre-upgrade")
+	r.unwritable = configMapPath("next")
+	r.wantError(ActionUpgrade, next, "may not be written")
+
+	r.remove(configMapPath("taken"))
+	r.makeOf("taken", "")
+	r.unwritable = ""
+	r.wantError(ActionUpgrade, next, "taken")
+
+	if got := r.of("taken"); got != "somebody" {
+		t.Errorf("it is of %q", got)
+	}
+}

@@ -36,6 +36,7 @@ type Registry struct {
 	password string
 	realm    string
 	basic    bool
+	both     bool
 	strict   bool
 	asked    bool // for credentials, at least once
 	requests []string
@@ -85,6 +86,14 @@ func (r *Registry) WantBasic() {
 	defer r.mu.Unlock()
 
 	r.basic = true
+}
+
+// TakeBoth makes a protected registry take the credentials as well, and ask for a token all the same.
+func (r *Registry) TakeBoth() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.both = true
 }
 
 // RefuseUnasked makes the registry answer 400 to credentials that it did not ask for, as some do.
@@ -206,7 +215,7 @@ func (r *Registry) refuses(w http.ResponseWriter, request *http.Request) bool {
 
 // admits is called with the lock held. Known says that the request has the credentials.
 func (r *Registry) admits(request *http.Request, known bool) bool {
-	if r.basic {
+	if r.basic || r.both && known {
 		return known
 	}
 

@@ -247,6 +247,33 @@ func TestRegistryWithCredentials(t *testing.T) {
 	wantReason(t, err, charts.Unauthorized, "tokens.example.net", "another domain")
 }
 
+// Harbor takes credentials, and names to those without any the token service at the name that it has itself, which may not be used
+// if the registry is reached by another one.
+func TestRegistryWhoseTokenServiceIsElsewhere(t *testing.T) {
+	for realm, test := range map[string]struct {
+		reason charts.Reason
+		word   string
+	}{
+		"https://harbor.example.net/service/token": {charts.Unauthorized, "another domain"},
+		"http://harbor.example.net/service/token":  {charts.Invalid, "not an https URL"},
+	} {
+		registry := startRegistry(t)
+		registry.Push("demo", chartserver.ConfigMapChart("demo", "1.0.0"), nil)
+		registry.Protect("u", "p")
+		registry.TakeBoth()
+		registry.SetRealm(realm)
+
+		source := charts.Source{Chart: registry.URL("demo"), CA: registry.CA(), Version: "1.0.0", Credentials: charts.Credentials{Username: "u", Password: "p"}}
+		if _, err := fetch(newFetcher(charts.Options{}), source); err != nil {
+			t.Error(err)
+		}
+
+		source.Credentials.Password = "canary"
+		_, err := fetch(newFetcher(charts.Options{}), source)
+		wantReason(t, err, test.reason, test.word)
+	}
+}
+
 // A registry gets credentials when it has asked for them, in the way that it wants, and not for each request anew.
 func TestRegistryThatRefusesUnaskedCredentials(t *testing.T) {
 	look, manifest := "HEAD /v2/demo/manifests/1.0.0", "GET /v2/demo/manifests/1.0.0"

@@ -20,20 +20,52 @@ func (s *sourceClient) registry(ctx context.Context, method, location string, he
 		return response, err
 	}
 
-	challenge, ok := bearerChallenge(response.Header.Values("WWW-Authenticate"))
-	if !ok && (s.basic || s.credentials.empty()) {
+	challenge, wantsToken := bearerChallenge(response.Header.Values("WWW-Authenticate"))
+	if !wantsToken && (s.basic || s.credentials.empty()) {
 		return response, nil
 	}
 
 	discard(response)
 
-	if !ok {
+	if !wantsToken {
 		s.basic = true
-	} else if s.token, err = s.fetchToken(ctx, challenge); err != nil {
+
+		return s.do(ctx, method, location, header)
+	}
+
+	service, unusable := s.tokenService(challenge)
+	if unusable != nil {
+		return s.withoutToken(ctx, method, location, header, unusable)
+	}
+
+	if s.token, err = s.fetchToken(ctx, service); err != nil {
 		return nil, err
 	}
 
 	return s.do(ctx, method, location, header)
+}
+
+// withoutToken sends a request with the credentials to a registry whose token service may not be used: registries such as Harbor, at
+// another name than their own, take both. If this one does not, the error is why the service may not be used.
+func (s *sourceClient) withoutToken(ctx context.Context, method, location string, header http.Header, unusable error) (*http.Response, error) {
+	if s.basic || s.credentials.empty() {
+		return nil, unusable
+	}
+
+	s.basic = true
+
+	response, err := s.do(ctx, method, location, header)
+	if err != nil {
+		return nil, err
+	}
+
+	if response.StatusCode == http.StatusUnauthorized || response.StatusCode == http.StatusBadRequest {
+		discard(response)
+
+		return nil, unusable
+	}
+
+	return response, nil
 }
 
 // bearerChallenge reads the parameters of a Bearer challenge.
@@ -67,12 +99,16 @@ func bearerChallenge(headers []string) (map[string]string, bool) {
 	return nil, false
 }
 
-// fetchToken asks the token service that a registry names. The service gets the
-// credentials only if it belongs to the registry's own domain.
-func (s *sourceClient) fetchToken(ctx context.Context, challenge map[string]string) (string, error) {
+// tokenService is what to ask the token service that a registry names. With credentials it has to belong to the registry's own
+// domain: it gets them.
+func (s *sourceClient) tokenService(challenge map[string]string) (*url.URL, error) {
 	realm, err := url.Parse(challenge["realm"])
 	if err != nil || realm.Scheme != "https" || realm.User != nil {
-		return "", fail(Invalid, "registry %s names a token service that is not an https URL", s.host)
+		return nil, fail(Invalid, "registry %s names a token service that is not an https URL", s.host)
+	}
+
+	if !s.credentials.empty() && !sameDomain(realm.Host, s.host) {
+		return nil, fail(Unauthorized, "registry %s wants the credentials sent to %s, which is another domain: they are not", s.host, realm.Host)
 	}
 
 	query := realm.Query()
@@ -84,14 +120,15 @@ func (s *sourceClient) fetchToken(ctx context.Context, challenge map[string]stri
 
 	realm.RawQuery = query.Encode()
 
+	return realm, nil
+}
+
+// fetchToken asks a token service.
+func (s *sourceClient) fetchToken(ctx context.Context, service *url.URL) (string, error) {
 	asker := *s
-	asker.token, asker.host, asker.basic = "", realm.Host, true
+	asker.token, asker.host, asker.basic = "", service.Host, true
 
-	if !s.credentials.empty() && !sameDomain(realm.Host, s.host) {
-		return "", fail(Unauthorized, "registry %s wants the credentials sent to %s, which is another domain: they are not", s.host, realm.Host)
-	}
-
-	response, err := asker.do(ctx, http.MethodGet, realm.String(), nil)
+	response, err := asker.do(ctx, http.MethodGet, service.String(), nil)
 	if err != nil {
 		return "", err
 	}
@@ -112,7 +149,7 @@ func (s *sourceClient) fetchToken(ctx context.Context, challenge map[string]stri
 	}
 
 	if err := decodeJSON(ctx, data, maxSmallNodes, &answer); err != nil || cmp.Or(answer.Token, answer.AccessToken) == "" {
-		return "", fail(Unauthorized, "the token service %s of registry %s gives no token", realm.Host, s.host)
+		return "", fail(Unauthorized, "the token service %s of registry %s gives no token", service.Host, s.host)
 	}
 
 	return "Bearer " + cmp.Or(answer.Token, answer.AccessToken), nil

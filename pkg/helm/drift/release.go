@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"helm.sh/helm/v4/pkg/kube"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,13 @@ func (r Release) Whose(live map[string]any) (ours bool, other string) {
 	}
 
 	return name != "" && namespace != "" && object.GetLabels()[managedByLabel] == managedByHelm, ""
+}
+
+// Wrote reports whether an object bears the field manager of the releases: one of them has written it.
+func (r Release) Wrote(live map[string]any) bool {
+	object := unstructured.Unstructured{Object: live}
+
+	return slices.ContainsFunc(object.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == r.FieldManager })
 }
 
 // Marks are Helm's marks of this release.

@@ -30,7 +30,7 @@ type Guard struct {
 	// LeftOut is told of objects of older revisions whose kinds the cluster does not serve any more: the action goes on without
 	// them. Nil lets it fail.
 	LeftOut func(objects []drift.Object)
-	// Hooked reports whether a hook that the action has run made an object: it bears no marks then. Nil: none did.
+	// Hooked reports whether a hook that the action has run names an object: it bears no marks then. Nil: none does.
 	Hooked func(info *resource.Info) bool
 	// Needed is a manifest of an older revision whose objects are to be made: nothing of it is left out.
 	Needed string
@@ -88,34 +88,39 @@ func (g *Guard) objection(info *resource.Info, known bool) (string, error) {
 		return "", nil
 	}
 
-	there, ours, other, err := g.whose(info)
+	live, ours, other, err := g.whose(info)
 
 	switch {
 	case err != nil:
 		return "", err
 	case other != "":
 		return fmt.Sprintf("%s belongs to Helm release %s: take it out of one of the two charts, or set takeOwnership", drift.Identify(info), other), nil
-	case there && !ours && !known && (g.Hooked == nil || !g.Hooked(info)):
+	case live != nil && !ours && !known && !g.madeByHook(info, live):
 		return fmt.Sprintf("%s exists and bears no marks of a release: delete it, or set takeOwnership", drift.Identify(info)), nil
 	default:
 		return "", nil
 	}
 }
 
-// whose tells whether an object exists, and whose it is.
-func (g *Guard) whose(info *resource.Info) (there, ours bool, other string, err error) {
+// madeByHook reports whether a hook that the action has run made an object. Somebody else may have made one of that name since.
+func (g *Guard) madeByHook(info *resource.Info, live map[string]any) bool {
+	return g.Hooked != nil && g.Hooked(info) && g.Release.Wrote(live)
+}
+
+// whose is an object, nil if there is none, and tells whose it is.
+func (g *Guard) whose(info *resource.Info) (live map[string]any, ours bool, other string, err error) {
 	live, there, err := g.Live(info)
 	if err != nil {
-		return false, false, "", fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
+		return nil, false, "", fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
 	}
 
 	if !there {
-		return false, false, "", nil
+		return nil, false, "", nil
 	}
 
 	ours, other = g.Release.Whose(live)
 
-	return true, ours, other, nil
+	return live, ours, other, nil
 }
 
 func (g *Guard) left() (kube.ResourceList, error) {
