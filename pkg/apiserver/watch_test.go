@@ -40,8 +40,18 @@ func TestWatchFromTheFuture(t *testing.T) {
 		stream.Stop()
 	}
 
-	if _, err := machines.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "999999999"}); !apierrors.IsResourceExpired(err) {
-		t.Errorf("a watch from the future: %v, want expired", err)
+	stream, err := machines.Watch(t.Context(), metav1.ListOptions{ResourceVersion: "999999999"})
+	if err != nil {
+		t.Fatalf("a watch from the future: %v, want an event", err)
+	}
+	defer stream.Stop()
+
+	if event := <-stream.ResultChan(); event.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(event.Object)) {
+		t.Errorf("a watch from the future: event %+v, want expired", event)
+	}
+
+	if event, open := <-stream.ResultChan(); open {
+		t.Errorf("the watch goes on with %+v", event)
 	}
 }
 

@@ -255,6 +255,36 @@ func TestTurnThatEndedWhileNobodyLooked(t *testing.T) {
 	}
 }
 
+// TestTurnWithAChangeThatOmniKeepsFailing has the cluster run with the turn's version, and not become Ready for another reason: the
+// turn keeps its slot until the deadline, not longer.
+func TestTurnWithAChangeThatOmniKeepsFailing(t *testing.T) {
+	f := governed(t)
+	f.upgrade("v1.36.1")
+	f.eventually("the upgrade", func() string {
+		f.run()
+
+		if reached := f.reached(); reached != "1.36.1" {
+			return reached
+		}
+
+		return noState(f.turn(), v1alpha1.RolloutAdmitted)
+	})
+
+	f.omni.Inject(omnisim.Fault{Method: "Update", Type: omni.ClusterType, Code: codes.PermissionDenied})
+	f.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Labels = map[string]string{"a": "b"} })
+
+	for range 6 {
+		f.run()
+		f.run()
+		f.advance(time.Hour)
+	}
+
+	turn := f.turn()
+	if turn.Last == nil || turn.Last.Result != v1alpha1.RolloutUnsuccessful || turn.Failure == nil {
+		t.Errorf("%s, %+v, %+v", turn.State, turn.Last, turn.Failure)
+	}
+}
+
 func noState(turn v1alpha1.OmniClusterRollout, want v1alpha1.RolloutState) string {
 	if turn.State != want {
 		return "state " + string(turn.State)

@@ -123,7 +123,8 @@ func (r *reconciler) turnNow(ctx context.Context, s *scope) (consent.Turn, error
 
 	runs, _, _ := observe.Running(observed)
 	turn.Healthy = turn.Healthy && runs
-	turn.Recovered = runs && !apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionAvailable)
+	// The run that sees the cluster run stores since when, whatever else keeps it from being Ready.
+	turn.Recovered = runs && (status == nil || status.WellSince == nil) && !apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionAvailable)
 
 	// A failure from before the turn is that of the changes before. The status of Available may be older than both.
 	if status.AdmittedSince != nil {

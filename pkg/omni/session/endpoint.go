@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -84,7 +83,9 @@ func tlsDialer(target endpoint, roots *x509.CertPool, dial dialFunc) dialFunc {
 
 		secured := tls.Client(connection, config)
 		if err := secured.HandshakeContext(ctx); err != nil {
-			return nil, errors.Join(err, connection.Close())
+			_ = connection.Close() // its error differs each time
+
+			return nil, err
 		}
 
 		return secured, nil

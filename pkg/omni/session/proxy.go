@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/manual"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // maxProxyAnswer bounds the answer of a proxy to CONNECT, in bytes.
@@ -32,13 +34,23 @@ func proxyOf(choose func(*http.Request) (*url.URL, error), target endpoint) (*ur
 
 	switch {
 	case err != nil:
-		return nil, errors.New("the proxy that HTTPS_PROXY names is not a URL")
+		return nil, unusableProxy("the proxy that HTTPS_PROXY names is not a URL")
 	case proxy != nil && proxy.Scheme != "http":
-		return nil, fmt.Errorf("HTTPS_PROXY names a proxy with the scheme %q: on the way to Omni it has to be http", proxy.Scheme)
+		return nil, unusableProxy(fmt.Sprintf("HTTPS_PROXY names a proxy with the scheme %q: on the way to Omni it has to be http, or the host of the endpoint "+
+			"belongs into NO_PROXY", proxy.Scheme))
 	default:
 		return proxy, nil
 	}
 }
+
+// unusableProxy is the error of a proxy that cannot be used.
+type unusableProxy string
+
+// Error implements error.
+func (u unusableProxy) Error() string { return string(u) }
+
+// Classified returns the class for omni.Classify.
+func (unusableProxy) Classified() omni.Class { return omni.ClassUnreachable }
 
 // unresolved makes gRPC give the endpoint's name to the dialer: only the proxy may know its address.
 func unresolved(target endpoint) grpc.DialOption {

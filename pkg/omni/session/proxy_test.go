@@ -140,7 +140,7 @@ func TestRefusalOfAProxy(t *testing.T) {
 	}
 
 	_, err = dial(t, Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: key, Proxy: http.ProxyURL(&url.URL{Scheme: "socks5", Host: "me:hunter2@proxy"})})
-	if said := omni.Message(err); !strings.Contains(said, `the scheme "socks5"`) || strings.Contains(said, "hunter2") {
+	if said := omni.Message(err); omni.Classify(err) != omni.ClassUnreachable || !strings.Contains(said, `the scheme "socks5"`) || strings.Contains(said, "hunter2") {
 		t.Errorf("%q", said)
 	}
 }

@@ -85,7 +85,8 @@ func (c Claim) isNotReleased() string {
 	text := fmt.Sprintf("cluster %q in Omni belongs to %s, ", c.Name, c.owner())
 	if c.Owner == OwnerExists {
 		return text + "which exists: spec.adopt takes nothing from it, and nothing is changed. " +
-			"To take the cluster over, release it there first: set spec.deletePolicy.orphan: true, then delete it"
+			"To take the cluster over, release it there first: set spec.deletePolicy.orphan: true, then delete it. " +
+			"If this is a copy of the Omni, take the annotation " + v1alpha1.MarkOwnerUID + " off the cluster in the copy instead"
 	}
 
 	return text + "whether it exists cannot be seen from here, and nothing is changed. " +
