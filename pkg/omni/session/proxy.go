@@ -101,7 +101,7 @@ func ask(ctx context.Context, connection net.Conn, proxy *url.URL, address strin
 
 	read := bufio.NewReader(io.LimitReader(connection, maxProxyAnswer))
 
-	answer, err := http.ReadResponse(read, request)
+	answer, err := http.ReadResponse(read, request) //nolint:bodyclose // the connection goes on behind the answer, or ends with it
 	if err != nil {
 		return nil, fmt.Errorf("the proxy's answer cannot be read: %w", err)
 	}
