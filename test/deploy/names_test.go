@@ -107,7 +107,7 @@ func checkReferences(t *testing.T, path string, names map[string]string, value a
 	switch value := value.(type) {
 	case map[string]any:
 		for key, inner := range value {
-			if slices.Contains([]string{"matchLabels", "selector", "labels", "annotations", "containers", "resourceNames", "groups"}, key) {
+			if slices.Contains([]string{"matchLabels", "matchExpressions", "selector", "labels", "annotations", "containers", "resourceNames", "groups"}, key) {
 				continue
 			}
 
