@@ -24,7 +24,8 @@ func warningsFor(name string, exported *observe.Exported, objects *manifests.Obj
 	}
 
 	if marks := exported.Live.Marks; marks.UID != "" {
-		warn("it belongs to the OmniCluster %s/%s (UID %s): applying the manifests takes it over, and that object loses it",
+		warn("it belongs to the OmniCluster %s/%s (UID %s): as long as that exists the manifests change nothing; release the cluster there first "+
+			"(spec.deletePolicy.orphan: true, then delete it)",
 			marks.Namespace, marks.Name, marks.UID)
 	}
 

@@ -173,7 +173,7 @@ func TestExportOfEveryClusterIntoFiles(t *testing.T) {
 	}
 }
 
-// A cluster that another OmniCluster owns changes hands; the other sees it and never takes it back.
+// A cluster that another OmniCluster owns stays with it until it is released there.
 func TestExportOfAnOwnedCluster(t *testing.T) {
 	t.Parallel()
 
@@ -193,11 +193,15 @@ func TestExportOfAnOwnedCluster(t *testing.T) {
 	}
 
 	fresh.apply(manifests)
-	fresh.takenOver("c")
-	f.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonOwnershipLost, fresh.name)
+	fresh.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, f.name+"/c", "release it there first")
 	f.reconciled("c")
-	f.wantWrites("operator: Update Clusters c")
-	f.unchanged("c")
+	f.wantWrites()
+
+	f.merge(`{"spec":{"deletePolicy":{"orphan":true}}}`)
+	f.run("delete", "ocl", "c", "--timeout=60s")
+	fresh.takenOver("c")
+	fresh.wantWrites("operator: Update Clusters c", "operator: Update Clusters c") // its mark goes, another one comes
+	fresh.unchanged("c")
 }
 
 // What people get who type something wrong: one line that names the flag, and a failure.
