@@ -28,7 +28,7 @@ func TestWarnings(t *testing.T) {
 		"nothing to say": {},
 		"owned": {
 			exported: observe.Exported{Live: omni.Live{Marks: omni.Marks{UID: "uid-1", Namespace: "prod", Name: "edge"}}},
-			want:     []string{`cluster "c": it belongs to the OmniCluster prod/edge (UID uid-1): as long as that exists the manifests change nothing; release the cluster there first ` +
+			want: []string{`cluster "c": it belongs to the OmniCluster prod/edge (UID uid-1): as long as that exists the manifests change nothing; release the cluster there first ` +
 				`(spec.deletePolicy.orphan: true, then delete it)`},
 		},
 		"locked": {
