@@ -148,7 +148,7 @@ func TestGapsAreNamed(t *testing.T) {
 	}
 
 	all := strings.Join(result.Warnings, "\n")
-	for _, want := range []string{"locked in Omni", "uid-of-another", "takes it over"} {
+	for _, want := range []string{"locked in Omni", "uid-of-another", "release the cluster there first"} {
 		if !strings.Contains(all, want) {
 			t.Errorf("no %q in %s", want, all)
 		}
