@@ -277,9 +277,14 @@ func (s *Server) Pause() { s.engine.call(func(context.Context) { s.engine.paused
 func (s *Server) Resume() { s.engine.call(func(context.Context) { s.engine.paused = false }) }
 
 // Step advances the time by one phase and returns when the engine has done everything that follows from it. It is meant
-// for Options.Manual, where time does not pass by itself.
+// for Options.Manual, where time does not pass by itself, and for the time after Pause.
 func (s *Server) Step() {
 	s.engine.call(func(ctx context.Context) {
+		paused := s.engine.paused
+		defer func() { s.engine.paused = paused }()
+
+		s.engine.paused = false
+
 		s.engine.drain()
 		s.engine.pass(ctx)
 		s.engine.tick(ctx)

@@ -171,10 +171,7 @@ func TestBothVersionsInOneTurn(t *testing.T) {
 // the one begins at once, the other waits. Then it does so with the two exchanged.
 func TestVersionsDuringAnUpgrade(t *testing.T) {
 	eachOmni(t, func(t *testing.T, f *fixture) {
-		f.askForVersions("v1.13.5", "v1.35.1")
-		f.eventually("the upgrade", func() string {
-			f.run()
-
+		f.untilUpgrading("v1.13.5", "v1.35.1", func() string {
 			upgrade, err := f.omni.Unchecked().Get(t.Context(), omni.NewTalosUpgradeStatus(testCluster).Metadata())
 			if err != nil {
 				return err.Error()
@@ -182,16 +179,12 @@ func TestVersionsDuringAnUpgrade(t *testing.T) {
 
 			return notPhase(upgrade.(*omni.TalosUpgradeStatus).TypedSpec().Value.GetPhase(), specs.TalosUpgradeStatusSpec_Upgrading)
 		})
-		f.omni.Pause()
 		f.askForVersions("v1.13.3", "v1.35.4")
 		f.untilWaiting("1.13.3 1.35.1", "Kubernetes v1.35.4 waits until Omni has finished the Talos upgrade")
 		f.omni.Resume()
 		f.untilAll("1.13.3 1.35.4")
 
-		f.askForVersions("v1.13.3", "v1.35.5")
-		f.eventually("the upgrade", func() string {
-			f.run()
-
+		f.untilUpgrading("v1.13.3", "v1.35.5", func() string {
 			upgrade, err := f.omni.Unchecked().Get(t.Context(), omni.NewKubernetesUpgradeStatus(testCluster).Metadata())
 			if err != nil {
 				return err.Error()
@@ -199,11 +192,35 @@ func TestVersionsDuringAnUpgrade(t *testing.T) {
 
 			return notPhase(upgrade.(*omni.KubernetesUpgradeStatus).TypedSpec().Value.GetPhase(), specs.KubernetesUpgradeStatusSpec_Upgrading)
 		})
-		f.omni.Pause()
 		f.askForVersions("v1.13.5", "v1.35.4")
 		f.untilWaiting("1.13.3 1.35.4", "Talos v1.13.5 waits until Omni has finished the Kubernetes upgrade")
 		f.omni.Resume()
 		f.untilAll("1.13.5 1.35.4")
+	})
+}
+
+// untilUpgrading asks for versions, and stops Omni in the middle of the upgrade: step by step, because a look from outside may come
+// too late.
+func (f *fixture) untilUpgrading(talos, kubernetes string, missing func() string) {
+	f.t.Helper()
+	f.omni.Pause()
+	f.askForVersions(talos, kubernetes)
+	f.eventually("the write", func() string {
+		f.run()
+
+		if got := f.versions(); "v"+strings.Replace(got, " ", " v", 1) != talos+" "+kubernetes {
+			return got
+		}
+
+		return ""
+	})
+
+	f.eventually("the upgrade", func() string {
+		if missing() != "" {
+			f.omni.Step()
+		}
+
+		return missing()
 	})
 }
 
