@@ -62,9 +62,9 @@ type Result struct {
 	Warnings []string
 }
 
-// Run exports all requested clusters, or none: if clusters fail, the error names each of them; Options.All asks for those that are
-// still there. Every call to Omni has
-// a deadline. Errors name the flag and the remedy, and never contain the key or other content.
+// Run exports all requested clusters, or none: if clusters fail, the error names each of them; Options.All asks for those that
+// are still there. Every call to Omni has a deadline. Errors name the flag and the remedy, and never contain the key or other
+// content.
 func Run(ctx context.Context, options Options) (*Result, error) {
 	client, err := dial(ctx, options)
 	if err != nil {

@@ -29,8 +29,6 @@ func Message(err error) string {
 // Sanitize makes one bounded line of any external text: it removes the gRPC wrapping, and everything that looks like a
 // secret.
 func Sanitize(text string) string {
-	text = proxyAnswer.ReplaceAllString(text, "the proxy answers HTTP $1")
-
 	return redact.Line(plainNames.Replace(grpcWrapping.ReplaceAllString(text, "")))
 }
 
@@ -67,9 +65,5 @@ var leads = map[Class]string{
 
 // expiredText matches how the library, which signs each call, reports an expired key.
 var expiredText = regexp.MustCompile(`(?:failed to sign message: |gopenpgp: |openpgp: )(?:[^"]*: )?no valid signing keys`)
-
-// proxyAnswer matches the whole answer of a proxy that refuses a connection, which differs each time: it has the time in it. gRPC
-// quotes it to its end.
-var proxyAnswer = regexp.MustCompile(`(?s)failed to do connect handshake, response: [\\"]*HTTP/[0-9.]+ ([0-9]+[ A-Za-z-]*).*`)
 
 var grpcWrapping = regexp.MustCompile(`rpc error: code = [A-Za-z]+ desc = `)

@@ -35,11 +35,6 @@ func TestMessage(t *testing.T) {
 			status.Error(codes.Unavailable, "name resolver error: produced zero addresses"),
 			"Omni cannot be reached: the host name of the endpoint does not resolve to an address (DNS)",
 		},
-		"a refusal of the proxy, which has the time": {
-			status.Error(codes.Unavailable, fmt.Sprintf("connection error: desc = %q", fmt.Sprintf("transport: Error while dialing: failed to do connect handshake, response: %q",
-				"HTTP/1.1 503 Service Unavailable\r\nDate: Fri, 27 Nov 2026 16:00:00 GMT\r\n\r\n<html>ID 1</html>"))),
-			`Omni cannot be reached: connection error: desc = "transport: Error while dialing: the proxy answers HTTP 503 Service Unavailable`,
-		},
 		"an expired key, in the words of the library": {
 			errors.New("read from Omni: failed to sign message: gopenpgp: error in signing: openpgp: invalid argument: no valid signing keys"),
 			"read from Omni: " + omni.ErrKeyExpired.Error(),

@@ -8,21 +8,12 @@ import (
 
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-
-	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // A control plane that is gone can be made again, from a backup that exists.
 func TestBootstrapFromBackup(t *testing.T) {
-	sim := start(t, omnisim.Options{Machines: 4})
+	sim := startIota(t)
 	ctx, st := deadline(t), sim.State()
-
-	if err := sim.AddMachineClass("any", omni.MachineStatusLabelArch+" = amd64"); err != nil {
-		t.Fatal(err)
-	}
-
-	apply(ctx, t, st, classed("iota", "any", "1"))
-	waitFor(ctx, t, st, omni.NewClusterStatus("iota"), healthy(2))
 
 	uuid, err := sim.AddEtcdBackup(ctx, "iota", "a.snapshot")
 	if err != nil {

@@ -40,8 +40,10 @@ func workers(cluster string) *omni.MachineSet {
 	return set
 }
 
-// TestRunningClusterRefuses tests refusals that need machines, and so are not part of the contract.
-func TestRunningClusterRefuses(t *testing.T) {
+// startIota starts a simulator with a cluster of that name, which runs with two machines of a class.
+func startIota(t *testing.T) *omnisim.Server {
+	t.Helper()
+
 	sim := start(t, omnisim.Options{Machines: 4})
 	ctx, st := deadline(t), sim.State()
 
@@ -51,6 +53,14 @@ func TestRunningClusterRefuses(t *testing.T) {
 
 	apply(ctx, t, st, classed("iota", "any", "1"))
 	waitFor(ctx, t, st, omni.NewClusterStatus("iota"), healthy(2))
+
+	return sim
+}
+
+// TestRunningClusterRefuses tests refusals that need machines, and so are not part of the contract.
+func TestRunningClusterRefuses(t *testing.T) {
+	sim := startIota(t)
+	ctx, st := deadline(t), sim.State()
 
 	change := func(set string, edit func(*omni.MachineSet)) error {
 		_, err := safe.StateUpdateWithConflicts(ctx, st, omni.NewMachineSet(set).Metadata(), func(res *omni.MachineSet) error {

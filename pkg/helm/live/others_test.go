@@ -250,8 +250,8 @@ func TestDriftLeavesWhatIsAnotherReleases(t *testing.T) {
 	}
 }
 
-// uninstallByHand does what helm uninstall --keep-history does.
-func (r *release) uninstallByHand() {
+// byHand is a configuration of Helm of another client's.
+func (r *release) byHand() *action.Configuration {
 	r.t.Helper()
 
 	clients, err := kubeclient.NewGetter(cluster.RESTConfig(), r.namespace)
@@ -264,7 +264,14 @@ func (r *release) uninstallByHand() {
 		r.t.Fatal(err)
 	}
 
-	uninstall := action.NewUninstall(config)
+	return config
+}
+
+// uninstallByHand does what helm uninstall --keep-history does.
+func (r *release) uninstallByHand() {
+	r.t.Helper()
+
+	uninstall := action.NewUninstall(r.byHand())
 	uninstall.KeepHistory, uninstall.Timeout, uninstall.WaitStrategy = true, 10*time.Second, kube.HookOnlyStrategy
 
 	if _, err := uninstall.Run("demo"); err != nil {

@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -27,22 +26,12 @@ func (r *release) installByHand(manager string, packed chartserver.Chart) {
 
 	kube.ManagedFieldsManager = manager
 
-	clients, err := kubeclient.NewGetter(cluster.RESTConfig(), r.namespace)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-
-	config := action.NewConfiguration()
-	if err := config.Init(clients, r.namespace, "secret"); err != nil {
-		r.t.Fatal(err)
-	}
-
 	chart, err := loader.LoadArchive(bytes.NewReader(packed.Pack()))
 	if err != nil {
 		r.t.Fatal(err)
 	}
 
-	install := action.NewInstall(config)
+	install := action.NewInstall(r.byHand())
 	install.ReleaseName, install.Namespace, install.CreateNamespace = "demo", r.namespace, true
 	install.Timeout, install.WaitStrategy = 10*time.Second, kube.HookOnlyStrategy
 

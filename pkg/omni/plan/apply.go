@@ -13,8 +13,8 @@ import (
 
 // ApplyOptions bounds what Apply may do.
 type ApplyOptions struct {
-	// Consent reports whether a change that needs consent, because it is destructive or Change.DocumentGone, may be made now. Apply holds those that may not,
-	// together with what depends on them, and applies everything else. Nil: none may.
+	// Consent reports whether a change that needs consent, because it is destructive or Change.DocumentGone, may be made now.
+	// Apply holds those that may not, together with what depends on them, and applies everything else. Nil: none may.
 	Consent func(Change) bool
 	// Admit reports for each change whether its turn in a rollout has come. Apply holds those that wait, together with
 	// what depends on them. Nil: nothing waits.

@@ -69,7 +69,7 @@ func proxyDialer(proxy *url.URL) dialFunc {
 			return nil, fmt.Errorf("connect to the proxy: %w", err)
 		}
 
-		through, err := ask(ctx, connection, proxy, address)
+		through, err := connectThrough(ctx, connection, proxy, address)
 		if err != nil {
 			return nil, errors.Join(err, connection.Close())
 		}
@@ -78,8 +78,8 @@ func proxyDialer(proxy *url.URL) dialFunc {
 	}
 }
 
-// ask makes a proxy connect to an address. What the server says before the client is read with the answer, and is not lost.
-func ask(ctx context.Context, connection net.Conn, proxy *url.URL, address string) (net.Conn, error) {
+// connectThrough makes a proxy connect to an address. What the server says before the client is read with the answer, and is not lost.
+func connectThrough(ctx context.Context, connection net.Conn, proxy *url.URL, address string) (net.Conn, error) {
 	deadline, bounded := ctx.Deadline()
 	if !bounded {
 		deadline = time.Now().Add(connectTimeout)

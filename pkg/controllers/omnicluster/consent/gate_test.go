@@ -194,10 +194,7 @@ func TestFailedTurn(t *testing.T) {
 // A cluster that is well again, with all that its documents ask for, has not failed any more.
 func TestFailureEndsByItself(t *testing.T) {
 	tt := newTurns(t)
-	tt.ask("v1.35.0", "v1.36.1")
-	tt.decide()
-	tt.ticket()
-	tt.run()
+	tt.begin("v1.35.0", "v1.36.1")
 	tt.gate.Turn.Healthy = false
 	tt.pass(3 * time.Hour)
 	tt.run()
@@ -281,10 +278,7 @@ func TestStoppedClustersAskForNothing(t *testing.T) {
 // What failed under one policy does not stop another one.
 func TestFailureBelongsToItsPolicy(t *testing.T) {
 	tt := newTurns(t)
-	tt.ask("v1.35.0", "v1.36.1")
-	tt.decide()
-	tt.ticket()
-	tt.run()
+	tt.begin("v1.35.0", "v1.36.1")
 	tt.gate.Turn.Healthy = false
 	tt.pass(3 * time.Hour)
 	tt.run()

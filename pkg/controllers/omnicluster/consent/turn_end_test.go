@@ -49,10 +49,7 @@ func TestTicketGoesBack(t *testing.T) {
 func TestSeenAfterTheDeadline(t *testing.T) {
 	for healthy, want := range map[bool]v1alpha1.RolloutOutcome{true: v1alpha1.RolloutDone, false: v1alpha1.RolloutUnsuccessful} {
 		tt := newTurns(t)
-		tt.ask("v1.35.0", "v1.36.1")
-		tt.decide()
-		tt.ticket()
-		tt.run()
+		tt.begin("v1.35.0", "v1.36.1")
 
 		tt.pass(time.Second)
 		tt.gate.Turn.Since, tt.gate.Turn.Healthy = tt.now, healthy
@@ -69,10 +66,7 @@ func TestSeenAfterTheDeadline(t *testing.T) {
 // asked for. The turn has not failed, and the newer version is no fix of it.
 func TestSeenInOmniAfterTheDeadline(t *testing.T) {
 	tt := newTurns(t)
-	tt.ask("v1.35.0", "v1.36.1")
-	tt.decide()
-	tt.ticket()
-	tt.run()
+	tt.begin("v1.35.0", "v1.36.1")
 
 	tt.gate.Turn.Healthy, tt.gate.Turn.Recovered = false, true
 	tt.pass(3 * time.Hour)
@@ -106,10 +100,7 @@ func TestOverdueTurnThatSucceeded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tt := newTurns(t)
-			tt.ask("v1.35.0", "v1.36.1")
-			tt.decide()
-			tt.ticket()
-			tt.run()
+			tt.begin("v1.35.0", "v1.36.1")
 
 			tt.gate.Turn.Healthy = false
 			tt.pass(3 * time.Hour)

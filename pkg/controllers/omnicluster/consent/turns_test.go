@@ -119,6 +119,15 @@ func (tt *turns) apply(d Decision) Decision {
 	return d.After(result, err)
 }
 
+// begin changes the template, and makes the change in a turn.
+func (tt *turns) begin(oldnew ...string) {
+	tt.t.Helper()
+	tt.ask(oldnew...)
+	tt.decide()
+	tt.ticket()
+	tt.run()
+}
+
 // ticket gives the cluster a ticket for what it asks for.
 func (tt *turns) ticket() {
 	tt.gate.Ticket = &v1alpha1.RolloutTicket{Cluster: tt.cluster.Name, UID: string(tt.cluster.UID), Stage: tt.gate.Stage, Hash: tt.status().Hash, Since: metav1.Time{Time: tt.now}}
