@@ -213,3 +213,25 @@ func TestTestsThatAreForbidden(t *testing.T) {
 		t.Errorf("tests are %q", got)
 	}
 }
+
+// An object may be a hook and a template. The API server notes the releases' field manager on what the hook makes, by which it is known
+// to be no one else's.
+func TestAnUpgradeAddsAHookThatIsATemplate(t *testing.T) {
+	r := newRelease(t)
+	r.want(helm.ActionInstall, chartserver.ConfigMapChart("demo", "1.0.0"), "")
+
+	both := chartserver.ConfigMapChart("demo", "1.1.0")
+	both.Files["templates/hook.yaml"] = `apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: both
+  annotations: {helm.sh/hook: pre-upgrade}
+`
+	both.Files["templates/both.yaml"] = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: both}\ndata: {a: b}\n"
+	r.want(helm.ActionUpgrade, both, "")
+
+	made := r.configMap("both")
+	if made.Data["a"] != "b" || made.Labels["app.kubernetes.io/managed-by"] != "Helm" {
+		t.Errorf("%+v", made)
+	}
+}
