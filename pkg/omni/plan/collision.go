@@ -80,7 +80,8 @@ func collides(existing resource.Resource, cluster string) *CollisionError {
 
 // keptBy returns, for the error, which set keeps a machine that Omni took for it from a class, and how to end that; empty if
 // the set will release it: it goes, or leaves the class, or has more machines than it shall have. Which of these Omni releases
-// is not known before.
+// is not known before. Another class of the same size is no reason to release one: Omni only counts
+// (MachineSetNodeController of its v1.9.3).
 func keptBy(ctx context.Context, st state.State, node, wanted resource.Resource, expected []resource.Resource) (string, error) {
 	id, _ := node.Metadata().Labels().Get(omnires.LabelMachineSet)
 	list, _ := wanted.Metadata().Labels().Get(omnires.LabelMachineSet)
@@ -98,13 +99,13 @@ func keptBy(ctx context.Context, st state.State, node, wanted resource.Resource,
 	}
 
 	size := omni.SizeOf(asked, 0)
-	if size.Class != omni.SizeOf(set, 0).Class || !size.Unlimited && has > int(size.Count) {
+	if size.Class == "" || !size.Unlimited && has > int(size.Count) {
 		return "", nil
 	}
 
 	return fmt.Sprintf("MachineSet %q, which got it from machine class %q and keeps it: take it off the list of MachineSet %q, "+
 		"or out of MachineSet %[1]q, which wipes it: omnictl cluster machine delete %[4]s (from a set that gets smaller, Omni wipes the machine that it chooses itself)",
-		id, size.Class, list, node.Metadata().ID()), nil
+		id, omni.SizeOf(set, 0).Class, list, node.Metadata().ID()), nil
 }
 
 // setAmong returns the MachineSet of an ID; nil if there is none.

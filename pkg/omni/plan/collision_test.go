@@ -108,7 +108,7 @@ func TestMachineThatAClassOfTheClusterHolds(t *testing.T) {
 		"it gets all that there are": {classWorkers("x", "unlimited"), here, false},
 		"it goes":                    {"", here, true},
 		"it leaves the class":        {workers("x", omnitest.Machine3), here, true},
-		"it gets another class":      {otherClass, here, true},
+		"it gets another class":      {otherClass, here, false},
 		"it shrinks":                 {classWorkers("x", "1"), here, true},
 		"it shrinks to what it has anyway": {classWorkers("x", "1"), func(t *testing.T, st *omnitest.FakeOmni, _ resource.Resource) {
 			omnitest.MustDestroy(t, st, omnires.NewMachineSetNode(omnitest.Machine3, omnitest.SetNamed("demo", "x")))
