@@ -146,15 +146,12 @@ func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.
 	}
 }
 
-// decideUninstalling deals with an uninstall that has no result. One of this object's release is finished. Who takes over a
-// release has asked for no uninstall: what another's has left stays, and the upgrade over it makes what is missing.
+// decideUninstalling deals with an uninstall that has no result, of a release that is wanted. This object did not ask for it:
+// an uninstall of its own ends with the object. Somebody else began it, whose record keeps this object's labels, or the object
+// is back from a snapshot. What it has left stays, and the upgrade over it makes what is missing.
 func decideUninstalling(wanted Wanted, latest *Revision, now time.Time) Decision {
-	if latest.Owner == wanted.Owner {
-		return Decision{Action: ActionUninstall, Why: "an uninstall was not finished"}
-	}
-
 	if wait := remaining(wanted.foreignLock(), latest, now); wait > 0 {
-		return waitForLock(wanted, latest, wait)
+		return waitForClient(latest, wait)
 	}
 
 	return unlock(latest)
@@ -244,6 +241,11 @@ func waitForLock(wanted Wanted, latest *Revision, wait time.Duration) Decision {
 			"it is finished here %s after that", latest.Number, latest.Status, utc.Text(latest.Modified), handoverTime)}
 	}
 
+	return waitForClient(latest, wait)
+}
+
+// waitForClient waits for a client of Helm that is not this controller.
+func waitForClient(latest *Revision, wait time.Duration) Decision {
 	return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another Helm client left revision %d %s at %s; if it is not at work any more, "+
 		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, utc.Text(latest.Modified))}
 }

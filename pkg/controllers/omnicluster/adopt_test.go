@@ -315,6 +315,46 @@ func TestAdoptTakesNothingFromALivingObject(t *testing.T) {
 	}
 }
 
+// After the loss of the storage the owner is made anew, with another UID, and has only looked so far. A copy in another namespace
+// does not get there first.
+func TestAdoptTakesNothingFromAnOwnerThatWasMadeAnew(t *testing.T) {
+	sameCluster := boss("uid-anew")
+	sameCluster.Spec.ClusterName = testCluster
+
+	for name, test := range map[string]struct {
+		owner *v1alpha1.OmniCluster
+		taken bool
+	}{
+		"for the same cluster": {sameCluster, false},
+		"for another cluster":  {boss("uid-anew"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := handmade(t, nil)
+			f.ownedByBoss()
+			f.create(test.owner)
+
+			if test.taken {
+				f.untilKnown()
+
+				return
+			}
+
+			before := f.remoteWrites()
+			says(t, message(f.until("Stalled", metav1.ConditionTrue, "NotOwned"), "Ready"),
+				"OmniCluster elsewhere/boss (UID uid-other)", "which was made anew there", "release it there first")
+			f.advance(time.Hour)
+			f.quiet()
+
+			if f.remoteWrites() != before {
+				t.Errorf("%d writes to Omni", f.remoteWrites()-before)
+			}
+
+			f.delete(test.owner)
+			f.untilKnown()
+		})
+	}
+}
+
 // What does not show that the owner is gone is no proof of it: a cache that lacks it, or an API that does not tell.
 func TestAdoptAsksTheAPIForTheOwner(t *testing.T) {
 	forbidden := apierrors.NewForbidden(v1alpha1.Resource("omniclusters"), "boss", errors.New("no rights there"))

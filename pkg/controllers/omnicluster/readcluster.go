@@ -52,8 +52,8 @@ func (r *reconciler) ownerState(ctx context.Context, s *scope, live omni.Live) (
 		return consent.OwnerUnknown, nil
 	}
 
-	state, err := readOwner(ctx, r.client, marks)
-	if err == nil && state == consent.OwnerExists {
+	state, err := readOwner(ctx, r.client, s, marks)
+	if err == nil && state != consent.OwnerGone {
 		return state, nil
 	}
 
@@ -61,26 +61,32 @@ func (r *reconciler) ownerState(ctx context.Context, s *scope, live omni.Live) (
 		return state, nil // for a message only
 	}
 
-	if state, err = readOwner(ctx, r.live, marks); err != nil && !apierrors.IsForbidden(err) {
+	if state, err = readOwner(ctx, r.live, s, marks); err != nil && !apierrors.IsForbidden(err) {
 		return consent.OwnerUnknown, fmt.Errorf("read OmniCluster %s/%s, to which cluster %q in Omni belongs: %w", marks.Namespace, marks.Name, s.name, err)
 	}
 
 	return state, nil
 }
 
-// readOwner looks for the object that a mark names. The name of the management cluster in the mark only informs.
-func readOwner(ctx context.Context, reader client.Reader, marks omni.Marks) (consent.OwnerState, error) {
+// readOwner looks for the object that a mark names. One that was made anew under its name, for the same cluster, is to take that
+// back: nobody else may. The name of the management cluster in the mark only informs.
+func readOwner(ctx context.Context, reader client.Reader, s *scope, marks omni.Marks) (consent.OwnerState, error) {
 	other := &v1alpha1.OmniCluster{}
+	key := client.ObjectKey{Namespace: marks.Namespace, Name: marks.Name}
 
-	err := reader.Get(ctx, client.ObjectKey{Namespace: marks.Namespace, Name: marks.Name}, other)
+	err := reader.Get(ctx, key, other)
 
 	switch {
-	case apierrors.IsNotFound(err), err == nil && string(other.UID) != marks.UID:
+	case apierrors.IsNotFound(err):
 		return consent.OwnerGone, nil
 	case err != nil:
 		return consent.OwnerUnknown, err
-	default:
+	case string(other.UID) == marks.UID:
 		return consent.OwnerExists, nil
+	case key == client.ObjectKeyFromObject(s.cluster) || other.EffectiveClusterName() != s.name:
+		return consent.OwnerGone, nil
+	default:
+		return consent.OwnerMadeAnew, nil
 	}
 }
 

@@ -44,6 +44,7 @@ type OwnerState int
 const (
 	OwnerUnknown OwnerState = iota // it cannot be read from here
 	OwnerExists
+	OwnerMadeAnew // it is gone; another one has its name, and names the same cluster
 	OwnerGone
 )
 

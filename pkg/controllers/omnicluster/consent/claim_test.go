@@ -255,6 +255,7 @@ func TestIsAdopting(t *testing.T) {
 		"ours, the status was lost, without adopt": {Claim{Live: ours}, false, false},
 		"theirs":                            {Claim{Adopt: true, Owner: OwnerGone, Live: theirs}, false, true},
 		"theirs, who exist":                 {Claim{Adopt: true, Owner: OwnerExists, Live: theirs}, false, false},
+		"theirs, who were made anew":        {Claim{Adopt: true, Owner: OwnerMadeAnew, Live: theirs}, false, false},
 		"theirs, who may exist":             {Claim{Adopt: true, Live: theirs}, false, false},
 		"nobody's":                          {Claim{Adopt: true, Live: omni.Live{Exists: true}}, false, true},
 		"another hub's":                     {Claim{Adopt: true, Hubs: hubs.Hubs{Own: "hub-1"}, Live: distant}, false, false},

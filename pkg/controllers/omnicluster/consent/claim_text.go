@@ -83,15 +83,21 @@ func (c Claim) isNotAdopted() string {
 // isNotReleased returns the message about a cluster of another object of this hub that spec.adopt does not take over.
 func (c Claim) isNotReleased() string {
 	text := fmt.Sprintf("cluster %q in Omni belongs to %s, ", c.Name, c.owner())
-	if c.Owner == OwnerExists {
-		return text + "which exists: spec.adopt takes nothing from it, and nothing is changed. " +
-			"To take the cluster over, release it there first: set spec.deletePolicy.orphan: true, then delete it. " +
-			"If this is a copy of the Omni, take the annotation " + v1alpha1.MarkOwnerUID + " off the cluster in the copy instead"
+
+	switch c.Owner {
+	case OwnerExists:
+		text += "which exists"
+	case OwnerMadeAnew:
+		text += "which was made anew there and may take it back"
+	default:
+		return text + "whether it exists cannot be seen from here, and nothing is changed. " +
+			"Release the cluster there first: set spec.deletePolicy.orphan: true, then delete the object. " +
+			"If it is gone, take the annotation " + v1alpha1.MarkOwnerUID + " off the cluster in Omni"
 	}
 
-	return text + "whether it exists cannot be seen from here, and nothing is changed. " +
-		"Release the cluster there first: set spec.deletePolicy.orphan: true, then delete the object. " +
-		"If it is gone, take the annotation " + v1alpha1.MarkOwnerUID + " off the cluster in Omni"
+	return text + ": spec.adopt takes nothing from it, and nothing is changed. " +
+		"To take the cluster over, release it there first: set spec.deletePolicy.orphan: true, then delete it. " +
+		"If this is a copy of the Omni, take the annotation " + v1alpha1.MarkOwnerUID + " off the cluster in the copy instead"
 }
 
 // owner returns the name of the object that the cluster's mark belongs to, for messages.
