@@ -127,6 +127,7 @@ func TestCheck(t *testing.T) {
 		breaks func(*checkedHub)
 		want   string
 	}{
+		"a leader that died": {func(h *checkedHub) { h.lease = heldLease("controller-0", 80*time.Second) }, "has not renewed it for 1m20s"},
 		"collision":    {func(h *checkedHub) { h.definitions = map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK} }, "custom resource definitions omniclusters.omni.texashpc.com exist"},
 		"not served":   {func(h *checkedHub) { h.served = h.served[1:] }, "does not serve omniconnections"},
 		"not readable": {func(h *checkedHub) { h.unreadable = "omniworkers" }, "list omniworkers"},

@@ -74,7 +74,8 @@ func (in *installation) findLeader(ctx context.Context) error {
 		return fmt.Errorf("nobody holds the lease %s/%s", found.Namespace, found.Name)
 	}
 
-	if age := time.Since(spec.RenewTime.Time); age > leaseDuration {
+	// The controller may be on another node, whose clock is not quite ours.
+	if age := time.Since(spec.RenewTime.Time); age > leaseDuration+time.Minute {
 		return fmt.Errorf("%s held the lease %s/%s and has not renewed it for %s", *spec.HolderIdentity, found.Namespace, found.Name, age.Round(time.Second))
 	}
 

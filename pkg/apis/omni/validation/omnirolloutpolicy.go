@@ -15,6 +15,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // Limits of an OmniRolloutPolicy.
@@ -66,7 +67,25 @@ func ValidateOmniRolloutPolicyStatusUpdate(obj, old *v1alpha1.OmniRolloutPolicy)
 
 // WarningsForOmniRolloutPolicy returns advice on an OmniRolloutPolicy, as "path: message".
 func WarningsForOmniRolloutPolicy(obj *v1alpha1.OmniRolloutPolicy) []string {
-	return append(warningsForStages(obj.Spec, field.NewPath("spec", "stages")), warningsForFreezes(obj.Spec, time.Now(), field.NewPath("spec"))...)
+	return slices.Concat(warningsForPromotions(obj.Annotations, time.Now()),
+		warningsForStages(obj.Spec, field.NewPath("spec", "stages")), warningsForFreezes(obj.Spec, time.Now(), field.NewPath("spec")))
+}
+
+// warningsForPromotions warns of promotions that are over: mostly a local time was written as UTC. Those of Git may stay.
+func warningsForPromotions(annotations map[string]string, now time.Time) []string {
+	var warnings []string
+
+	for _, key := range slices.Sorted(maps.Keys(annotations)) {
+		if !strings.HasPrefix(key, v1alpha1.AnnotationPromotePrefix) {
+			continue
+		}
+
+		if until, err := time.Parse(time.RFC3339, annotations[key]); err == nil && !until.After(now) {
+			warnings = append(warnings, warning(field.NewPath("metadata", "annotations").Key(key), "is over since "+utc.Text(until)+" and lets nothing begin"))
+		}
+	}
+
+	return warnings
 }
 
 // warningsForStages warns of a stage that begins at any time behind one that has windows: mostly they were forgotten. A

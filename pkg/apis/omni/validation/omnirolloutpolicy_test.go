@@ -287,6 +287,14 @@ func TestWarningsForOmniRolloutPolicy(t *testing.T) {
 		{"windows in the first stage", func(p *v1alpha1.OmniRolloutPolicy) {
 			p.Spec.Stages[0].Windows, p.Spec.Stages[1].Windows = p.Spec.Stages[1].Windows, nil
 		}, []string{"spec.stages[1].windows: unset, so this stage begins at any time; an earlier one has windows"}},
+		{"a promotion that is over, and one that is not", func(p *v1alpha1.OmniRolloutPolicy) {
+			stages(1)(p)
+			p.Annotations = map[string]string{
+				v1alpha1.AnnotationPromotePrefix + "a": "2026-01-02T06:00:00+02:00",
+				v1alpha1.AnnotationPromotePrefix + "b": time.Now().Add(time.Hour).Format(time.RFC3339),
+				v1alpha1.AnnotationPromotePrefix + "c": "tomorrow",
+			}
+		}, []string{"metadata.annotations[" + v1alpha1.AnnotationPromotePrefix + "a]: is over since 2026-01-02T04:00:00Z and lets nothing begin"}},
 		{"a freeze that is over", func(p *v1alpha1.OmniRolloutPolicy) { stages(1)(p); freezes(soon, over, present)(p) },
 			[]string{"spec.freezes[1]: is over: it can be taken out"}},
 		{"the default soak time, and a freeze in 30 minutes", freezes(over, soon), []string{
