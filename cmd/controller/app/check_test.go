@@ -128,10 +128,10 @@ func TestCheck(t *testing.T) {
 		want   string
 	}{
 		"a leader that died": {func(h *checkedHub) { h.lease = heldLease("controller-0", 80*time.Second) }, "has not renewed it for 1m20s"},
-		"collision":    {func(h *checkedHub) { h.definitions = map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK} }, "custom resource definitions omniclusters.omni.texashpc.com exist"},
-		"not served":   {func(h *checkedHub) { h.served = h.served[1:] }, "does not serve omniconnections"},
-		"not readable": {func(h *checkedHub) { h.unreadable = "omniworkers" }, "list omniworkers"},
-		"a right less": {func(h *checkedHub) { h.forbidden = "patch secrets in team-a" }, "it may not patch secrets in team-a"},
+		"collision":          {func(h *checkedHub) { h.definitions = map[string]int{"omniclusters.omni.texashpc.com": http.StatusOK} }, "custom resource definitions omniclusters.omni.texashpc.com exist"},
+		"not served":         {func(h *checkedHub) { h.served = h.served[1:] }, "does not serve omniconnections"},
+		"not readable":       {func(h *checkedHub) { h.unreadable = "omniworkers" }, "list omniworkers"},
+		"a right less":       {func(h *checkedHub) { h.forbidden = "patch secrets in team-a" }, "it may not patch secrets in team-a"},
 		"not all answered": {func(h *checkedHub) {
 			h.forbidden, h.unanswered = "patch secrets in team-a", "delete secrets in flux-system"
 		}, "it may not patch secrets in team-a\nask for the rights of the account: "},
