@@ -207,7 +207,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 		return File{}, nil, explain(err, options)
 	}
 
-	objects, err := manifests.FromTemplate(exported.Template, manifests.Options{
+	objects, err := manifests.FromTemplate(ctx, exported.Template, manifests.Options{
 		Namespace: options.Namespace, Connection: options.Connection, Adopt: true,
 	})
 	if err != nil {

@@ -153,7 +153,9 @@ func TestEveryKindCascades(t *testing.T) {
 			ours := k.admin(t, s.name)
 			must(ours.Create(t.Context(), ownedBy(k.object(t, "owned-"+name), owner), metav1.CreateOptions{}))(t)
 
-			parent := must(ours.Create(t.Context(), k.object(t, "owner-"+name), metav1.CreateOptions{}))(t)
+			made := k.object(t, "owner-"+name)
+			made.SetAnnotations(map[string]string{v1alpha1.AnnotationConfirmDeletion: made.GetName()}) // the policy Orphan keeps nothing remote
+			parent := must(ours.Create(t.Context(), made, metav1.CreateOptions{}))(t)
 			must(hub.Create(t.Context(), ownedBy(configMap(k.resource+"-"+name), parent), metav1.CreateOptions{}))(t)
 			deletions = append(deletions, deletion{ours, "owner-" + name, policy})
 		}

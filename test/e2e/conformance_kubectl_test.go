@@ -96,7 +96,7 @@ func TestKubectlReplaceAndEdit(t *testing.T) {
 	s := newSpace(t)
 	s.apply(allKinds(t, "x"))
 
-	// As docs/how-to/backup.md writes all objects anew. The controller may have written in between.
+	// The controller may have written in between.
 	s.wait("all objects to be written as they are", func() error {
 		out, err := s.tryInput(s.run("get", "omni", "-o", "json"), "replace", "-f", "-")
 		if err == nil && strings.Count(out, " replaced\n") != len(subjects) {
@@ -105,6 +105,9 @@ func TestKubectlReplaceAndEdit(t *testing.T) {
 
 		return err
 	})
+
+	// The annotation of kubectl apply has the live objects now. An apply of the file goes on all the same.
+	s.apply(allKinds(t, "x"))
 
 	stale := s.run("get", "omni", "-o", "json")
 	s.run("label", "omni", "--all", "a=b")

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
@@ -168,20 +170,53 @@ func strictScalar(node *yaml.Node) (any, error) {
 // jsonNumber is a number as JSON writes it.
 const jsonNumber = `^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`
 
-// lenientScalar takes all that JSON can say. It is for a content that can only be an inline block.
-func lenientScalar(node *yaml.Node) (any, error) {
+// jobLimits bound the job of a health check: what the API takes for one block.
+var jobLimits = foreign.Limits{Bytes: maxBlock, Depth: maxNesting, Nodes: 20_000, Expanded: maxBlock}
+
+// jobOf returns the job of a health check, which can only be an inline block. Omni reads it as Kubernetes does, by YAML 1.1:
+// yes is true there, and 0755 is 493.
+func jobOf(ctx context.Context, content string) (*v1alpha1.FreeForm, error) {
+	documents, err := foreign.Documents(ctx, []byte(content), jobLimits)
+	if err != nil {
+		return nil, err
+	}
+
+	var blocks []v1alpha1.FreeForm
+
+	for _, document := range documents {
+		if string(bytes.TrimSpace(document)) == "null" {
+			continue
+		}
+
+		objects, err := parseObjects(string(document), scalarOfJSON)
+		if err != nil {
+			return nil, err
+		}
+
+		blocks = append(blocks, objects...)
+	}
+
+	if len(blocks) != 1 {
+		return nil, fmt.Errorf("it holds %d objects", len(blocks))
+	}
+
+	return &blocks[0], nil
+}
+
+// scalarOfJSON takes all that JSON can say.
+func scalarOfJSON(node *yaml.Node) (any, error) {
 	switch node.ShortTag() {
 	case "!!null":
 		return nil, nil //nolint:nilnil // null is a value
 	case "!!bool":
-		return strings.EqualFold(node.Value, "true"), nil
+		return node.Value == "true", nil
 	case "!!int", "!!float":
 		if !regexp.MustCompile(jsonNumber).MatchString(node.Value) {
 			return nil, errNotPlain
 		}
 
 		return json.Number(node.Value), nil
-	case "!!str", "!!timestamp":
+	case "!!str":
 		return node.Value, nil
 	default:
 		return nil, errNotPlain

@@ -1,7 +1,7 @@
 // Package manifests is the way back of package template: it turns an Omni cluster template into the objects
 // that render to it, and writes objects as manifests for people.
 //
-//	objects, err := manifests.FromTemplate(text, manifests.Options{...})
+//	objects, err := manifests.FromTemplate(ctx, text, manifests.Options{...})
 //	err = manifests.Write(writer, objects.Manifests())
 //
 // It is pure, and it lives beside package template because the two must agree: what FromTemplate makes of a

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"strings"
@@ -18,7 +19,7 @@ import (
 // Names of objects are derived from Omni's names and never depend on anything else: see ObjectName.
 //
 // It does not check what Omni checks. Errors name the part of the template that the objects cannot express.
-func FromTemplate(text []byte, options Options) (*Objects, error) {
+func FromTemplate(ctx context.Context, text []byte, options Options) (*Objects, error) {
 	parsed, err := parse(text)
 	if err != nil {
 		return nil, err
@@ -26,7 +27,7 @@ func FromTemplate(text []byte, options Options) (*Objects, error) {
 
 	m := &maker{options: options, remote: parsed.cluster.Name, cluster: ObjectName(parsed.cluster.Name)}
 
-	if err := m.makeCluster(parsed.cluster); err != nil {
+	if err := m.makeCluster(ctx, parsed.cluster); err != nil {
 		return nil, fmt.Errorf("cluster %q: %w", m.remote, err)
 	}
 
@@ -61,7 +62,7 @@ func (m *maker) meta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Name: name, Namespace: m.options.Namespace}
 }
 
-func (m *maker) makeCluster(document *clusterDocument) error {
+func (m *maker) makeCluster(ctx context.Context, document *clusterDocument) error {
 	if err := checkRemoteName(m.remote); err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (m *maker) makeCluster(document *clusterDocument) error {
 		return err
 	}
 
-	healthchecks, err := healthchecksOf(document.Kubernetes.Healthchecks)
+	healthchecks, err := healthchecksOf(ctx, document.Kubernetes.Healthchecks)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func TestHostileContents(t *testing.T) {
 		"deep":    "a: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + "\n",
 	} {
 		foreigntest.WantAllocated(t, 48<<20, func() {
-			if _, err := parseObjects(content, lenientScalar); err == nil {
+			if _, err := jobOf(t.Context(), content); err == nil {
 				t.Errorf("%s: is read", name)
 			}
 
@@ -37,7 +37,7 @@ func FuzzContent(f *testing.F) {
 		}
 
 		foreigntest.WantAllocated(t, 96<<20, func() {
-			_, _ = parseObjects(content, lenientScalar)
+			_, _ = jobOf(t.Context(), content)
 			_, _ = inlineBlocks(content)
 		})
 	})

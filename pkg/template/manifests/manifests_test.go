@@ -225,13 +225,41 @@ func TestWhatCannotBeExpressed(t *testing.T) {
 		"a long name of a set":    {clusterText("a", "") + "---\nkind: Workers\nname: " + strings.Repeat("n", 64) + "\nmachines: []\n", "its name has 64 characters"},
 		"bootstrap of workers":    {clusterText("a", "") + "---\nkind: Workers\nname: w\nbootstrapSpec: {clusterUUID: a, snapshot: b}\n", "bootstrapSpec"},
 	} {
-		_, err := FromTemplate([]byte(test.text), Options{Connection: "omni"})
+		_, err := FromTemplate(t.Context(), []byte(test.text), Options{Connection: "omni"})
 		if test.want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		} else if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: error %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// The job of a health check is read as Omni does it, which decodes it with the YAML 1.1 of Kubernetes.
+func TestJobOf(t *testing.T) {
+	for content, want := range map[string]string{
+		"a: yes\nb: off\nc: \"no\"\n":              `{"a":true,"b":false,"c":"no"}`,
+		"mode: 0755\nhex: 0x1F\nlong: 1_000\n":     `{"hex":31,"long":1000,"mode":493}`,
+		"a: &x {b: 1}\nc: *x\n":                    `{"a":{"b":1},"c":{"b":1}}`,
+		"day: 2026-01-02\nnothing: ~\nhalf: 0.5\n": `{"day":"2026-01-02","half":0.5,"nothing":null}`,
+		`{"number":9007199254740993}`:              `{"number":9007199254740993}`,
+		"---\na: b\n---\n":                         `{"a":"b"}`,
+		"a: b\n---\nc: d\n":                        "it holds 2 objects",
+		"$patch: delete\n":                         "does not keep its meaning",
+		"- a\n":                                    "does not keep its meaning",
+		"a: [\n":                                   "is neither YAML nor JSON",
+	} {
+		job, err := jobOf(t.Context(), content)
+
+		got := fmt.Sprint(err)
+		if err == nil {
+			raw, _ := job.MarshalJSON()
+			got = string(raw)
+		}
+
+		if err == nil && got != want || err != nil && !strings.Contains(got, want) {
+			t.Errorf("%q: got %s, want %s", content, got, want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -121,7 +122,7 @@ func (m *maker) configMap(identity, readable, content string) (*v1alpha1.ValueSo
 	return &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: name, Key: contentKey}}, nil
 }
 
-func healthchecksOf(sections []healthcheckSection) ([]v1alpha1.Healthcheck, error) {
+func healthchecksOf(ctx context.Context, sections []healthcheckSection) ([]v1alpha1.Healthcheck, error) {
 	var checks []v1alpha1.Healthcheck
 
 	for _, section := range sections {
@@ -134,17 +135,13 @@ func healthchecksOf(sections []healthcheckSection) ([]v1alpha1.Healthcheck, erro
 			return nil, fmt.Errorf("healthcheck %q has no job: give it one in Omni, or remove it there", id)
 		}
 
-		blocks, err := parseObjects(*section.Job, lenientScalar)
-		if err == nil && len(blocks) != 1 {
-			err = fmt.Errorf("it holds %d objects", len(blocks))
-		}
-
+		job, err := jobOf(ctx, *section.Job)
 		if err != nil {
 			return nil, fmt.Errorf("healthcheck %q: its job cannot be an inline object: %w: rewrite it in Omni as one plain YAML object", id, err)
 		}
 
 		check := v1alpha1.Healthcheck{
-			Name: section.Name, IDOverride: section.IDOverride, Labels: section.Labels, Annotations: section.Annotations, Job: &blocks[0],
+			Name: section.Name, IDOverride: section.IDOverride, Labels: section.Labels, Annotations: section.Annotations, Job: job,
 		}
 		if section.Interval > 0 {
 			check.Interval = durationOf(section.Interval)

@@ -33,7 +33,7 @@ func TestRoundTripOfGoldenTemplates(t *testing.T) {
 func wantSameResources(t *testing.T, text []byte) *Objects {
 	t.Helper()
 
-	objects, err := FromTemplate(text, Options{Connection: "omni", Namespace: "fleet", Adopt: true})
+	objects, err := FromTemplate(t.Context(), text, Options{Connection: "omni", Namespace: "fleet", Adopt: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,9 +7,11 @@ import (
 
 	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
@@ -58,7 +60,24 @@ func (w *weighed) UpdatedObject(ctx context.Context, old runtime.Object) (runtim
 
 	forgetKind(updated, old)
 
+	if request, ok := genericapirequest.RequestInfoFrom(ctx); ok && request.Verb == "patch" {
+		keepVersion(updated, old)
+	}
+
 	return updated, nil
+}
+
+// keepVersion takes a patch that removes the resourceVersion as one that does not name it, as it is for kinds of Kubernetes' own. kubectl
+// apply sends such a patch where its annotation last-applied-configuration has the version of a live object.
+func keepVersion(updated, old runtime.Object) {
+	after, err := meta.Accessor(updated)
+	if err != nil || after.GetResourceVersion() != "" {
+		return
+	}
+
+	if before, err := meta.Accessor(old); err == nil {
+		after.SetResourceVersion(before.GetResourceVersion())
+	}
 }
 
 // forgetKind removes kind and apiVersion, which some kinds of writes leave in the new object and some in the old one.

@@ -54,6 +54,10 @@ type Descriptor[T Object] struct {
 	// collection. Its error is the answer to the client, so it must be one of the API. Optional.
 	DeleteGuard func(context.Context, T) error
 
+	// KeepInstead says what a deletion of the object would destroy, and how to keep that; empty if it destroys nothing. A deletion
+	// with the propagation policy Orphan is refused with this text. Optional.
+	KeepInstead func(T) string
+
 	// Selectable is the one field of the spec that field selectors may name. Optional.
 	Selectable *SelectableField[T]
 

@@ -19,7 +19,7 @@ type REST struct {
 	*genericregistry.Store
 
 	shortName string
-	guard     rest.ValidateObjectFunc
+	guard     guard
 	ledger    *quota.Ledger
 }
 
@@ -80,7 +80,7 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 	}
 	defer release()
 
-	deleted, gone, err := r.Store.Delete(ctx, name, r.guarded(validate), options)
+	deleted, gone, err := r.Store.Delete(ctx, name, r.guarded(validate, options), options)
 
 	return deleted, gone, explainTooLarge(err) // with finalizers it writes when the deletion began
 }
@@ -96,7 +96,7 @@ func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjec
 	}
 	defer release()
 
-	deleted, err := r.Store.DeleteCollection(ctx, r.guarded(validate), options, list)
+	deleted, err := r.Store.DeleteCollection(ctx, r.guarded(validate, options), options, list)
 
 	return deleted, explainTooLarge(err)
 }
@@ -108,26 +108,13 @@ func (r *REST) ShortNames() []string { return []string{r.shortName} }
 func (r *REST) Categories() []string { return []string{Category} }
 
 // guarded calls the guard before admission. The store calls it with the current object.
-func (r *REST) guarded(validate rest.ValidateObjectFunc) rest.ValidateObjectFunc {
+func (r *REST) guarded(validate rest.ValidateObjectFunc, options *metav1.DeleteOptions) rest.ValidateObjectFunc {
 	return func(ctx context.Context, obj runtime.Object) error {
-		if err := r.guard(ctx, obj); err != nil {
+		if err := r.guard(ctx, obj, options); err != nil {
 			return err
 		}
 
 		return validate(ctx, obj)
-	}
-}
-
-// deleteGuard allows objects that are being deleted already: a finalizer holds them, and refusing a second DELETE
-// would help nobody.
-func deleteGuard[T Object](guard func(context.Context, T) error) rest.ValidateObjectFunc {
-	return func(ctx context.Context, obj runtime.Object) error {
-		object, ok := obj.(T)
-		if !ok || guard == nil || object.GetDeletionTimestamp() != nil {
-			return nil
-		}
-
-		return guard(ctx, object)
 	}
 }
 

@@ -56,7 +56,7 @@ func NewStorage[T Object](d *Descriptor[T], scheme *runtime.Scheme, getter gener
 
 	storage := &Storage{
 		Plural: d.Plural,
-		Main:   &REST{Store: store, shortName: d.ShortName, guard: deleteGuard(d.DeleteGuard)},
+		Main:   &REST{Store: store, shortName: d.ShortName, guard: guardOf(d)},
 		Status: &StatusREST{store: &statusStore},
 	}
 	if d.Scale != nil {

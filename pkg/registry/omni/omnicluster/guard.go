@@ -26,3 +26,12 @@ func confirmDeletion(o *v1alpha1.OmniCluster, byDefault bool) error {
 			"if it is not to be deleted, end the operation of the tool that tries again (Argo CD: argocd app terminate-op)",
 		v1alpha1.AnnotationConfirmDeletion, o.Name))
 }
+
+// keepInstead is for a deletion that is to orphan something.
+func keepInstead(o *v1alpha1.OmniCluster) string {
+	if o.Spec.DeletePolicy.Orphan || o.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve {
+		return ""
+	}
+
+	return "the cluster in Omni would be destroyed. To keep it, set spec.deletePolicy.orphan: true, then delete the OmniCluster"
+}

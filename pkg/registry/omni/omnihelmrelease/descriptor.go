@@ -26,7 +26,14 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 			Update:       validation.ValidateOmniHelmReleaseUpdate,
 			StatusUpdate: validation.ValidateOmniHelmReleaseStatusUpdate,
 		},
-		Warnings:   validation.WarningsForOmniHelmRelease,
+		Warnings: validation.WarningsForOmniHelmRelease,
+		KeepInstead: func(o *v1alpha1.OmniHelmRelease) string {
+			if o.Spec.DeletionPolicy == v1alpha1.ReleaseOrphan {
+				return ""
+			}
+
+			return "the Helm release would be uninstalled. To keep it, set spec.deletionPolicy: Orphan, then delete the OmniHelmRelease"
+		},
 		Selectable: &kit.SelectableField[*v1alpha1.OmniHelmRelease]{Label: "spec.clusterRef.name", Value: clusterOf},
 		Columns: []kit.Column[*v1alpha1.OmniHelmRelease]{
 			kit.ReadyColumn[*v1alpha1.OmniHelmRelease](),

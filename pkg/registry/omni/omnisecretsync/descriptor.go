@@ -26,7 +26,14 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniSecretSync] 
 			Update:       validation.ValidateOmniSecretSyncUpdate,
 			StatusUpdate: validation.ValidateOmniSecretSyncStatusUpdate,
 		},
-		Warnings:   validation.WarningsForOmniSecretSync,
+		Warnings: validation.WarningsForOmniSecretSync,
+		KeepInstead: func(o *v1alpha1.OmniSecretSync) string {
+			if o.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+				return ""
+			}
+
+			return "the copy in the workload cluster would be deleted. To keep it, set spec.deletionPolicy: Orphan, then delete the OmniSecretSync"
+		},
 		Selectable: &kit.SelectableField[*v1alpha1.OmniSecretSync]{Label: "spec.clusterRef.name", Value: clusterOf},
 		Columns: []kit.Column[*v1alpha1.OmniSecretSync]{
 			kit.ReadyColumn[*v1alpha1.OmniSecretSync](),

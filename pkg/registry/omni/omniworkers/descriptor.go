@@ -32,7 +32,10 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniWorkers] {
 			Update:       validation.ValidateOmniWorkersUpdate,
 			StatusUpdate: validation.ValidateOmniWorkersStatusUpdate,
 		},
-		Warnings:   validation.WarningsForOmniWorkers,
+		Warnings: validation.WarningsForOmniWorkers,
+		KeepInstead: func(*v1alpha1.OmniWorkers) string {
+			return "the machine set would be torn down in Omni, and its machines wiped. To keep it, keep this object"
+		},
 		Selectable: &kit.SelectableField[*v1alpha1.OmniWorkers]{Label: "spec.clusterRef.name", Value: clusterOf},
 		Columns:    kit.MachineSetColumns(clusterOf, scale),
 		Scale:      scale,
