@@ -23,7 +23,8 @@ func TestStopADeletionPage(t *testing.T) {
 	page.types("kubectl delete namespace " + d.name + " --wait=false")
 	page.wants(page.types(`until kubectl get ocl demo -o jsonpath='{.metadata.deletionTimestamp}' | grep .; do sleep 0.2; done
 `+steps[1].text), "OmniCluster", "OmniHelmRelease", "OmniSecretSync", d.name)
-	page.wants(page.types(steps[2].text), "omnicluster.omni.texashpc.com/demo patched", "omnihelmrelease.omni.texashpc.com/app patched", "omnisecretsync.omni.texashpc.com/registry patched")
+	page.wants(page.types(steps[2].text), "omnicluster.omni.texashpc.com/demo patched", "omnihelmrelease.omni.texashpc.com/app patched", "omnisecretsync.omni.texashpc.com/registry patched",
+		"omnikubeconfigexport.omni.texashpc.com/robot patched")
 
 	d.restartController()
 	page.types("kubectl wait namespace/" + d.name + " --for=delete " + namespaceTimeout)
