@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
 
@@ -21,7 +22,7 @@ func Register(plugins *admission.Plugins) {
 	plugins.Register(PluginName, func(io.Reader) (admission.Interface, error) { return New(), nil })
 }
 
-// Plugin warns at the creation of any of our objects outside the controllers' namespaces.
+// Plugin warns who gives a controller work at any of our objects outside the controllers' namespaces.
 type Plugin struct {
 	*admission.Handler
 
@@ -34,7 +35,9 @@ var (
 )
 
 // New makes the plugin.
-func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create)} }
+func New() *Plugin {
+	return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update, admission.Delete)}
+}
 
 // SetControllerNamespaces says where controllers work; none means everywhere.
 func (p *Plugin) SetControllerNamespaces(namespaces []string) { p.namespaces = namespaces }
@@ -47,7 +50,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	namespace := attributes.GetNamespace()
 	watched := len(p.namespaces) == 0 || slices.Contains(p.namespaces, namespace)
 
-	if watched || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" {
+	if watched || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" || !needsController(attributes) {
 		return nil
 	}
 
@@ -55,4 +58,20 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	warning.AddWarning(ctx, "", fmt.Sprintf("metadata.namespace: no controller serves %q: it waits", namespace))
 
 	return nil
+}
+
+// needsController reports whether a request leaves something to do: all but an update of metadata alone, and the deletion of an
+// object that has no finalizer.
+func needsController(attributes admission.Attributes) bool {
+	object, _ := attributes.GetObject().(metav1.Object)
+	old, hadOld := attributes.GetOldObject().(metav1.Object)
+
+	switch attributes.GetOperation() {
+	case admission.Update:
+		return object != nil && hadOld && object.GetGeneration() != old.GetGeneration()
+	case admission.Delete:
+		return hadOld && len(old.GetFinalizers()) > 0
+	default:
+		return true
+	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
@@ -22,6 +23,20 @@ func (h *heard) AddWarning(_, text string) { *h = append(*h, text) }
 func request(namespace string, resource schema.GroupVersionResource, subresource string) admission.Attributes {
 	return admission.NewAttributesRecord(&v1alpha1.OmniMachine{}, nil, schema.GroupVersionKind{}, namespace, "x",
 		resource, subresource, admission.Create, &metav1.CreateOptions{}, false, nil)
+}
+
+// change is a request for an OmniMachine of a namespace that nobody serves, which had the generation 1.
+func change(operation admission.Operation, generation int64, finalizers ...string) admission.Attributes {
+	object := &v1alpha1.OmniMachine{ObjectMeta: metav1.ObjectMeta{Generation: generation}}
+	old := &v1alpha1.OmniMachine{ObjectMeta: metav1.ObjectMeta{Generation: 1, Finalizers: finalizers}}
+
+	var now runtime.Object
+	if operation == admission.Update {
+		now = object
+	}
+
+	return admission.NewAttributesRecord(now, old, schema.GroupVersionKind{}, "apps", "x",
+		v1alpha1.SchemeGroupVersion.WithResource("omnimachines"), "", operation, nil, false, nil)
 }
 
 func TestValidate(t *testing.T) {
@@ -44,6 +59,14 @@ func TestValidate(t *testing.T) {
 			"longest name", []string{"infra"}, request(long, machines, ""),
 			heard{`metadata.namespace: no controller serves "` + long + `": it waits`},
 		},
+		{"the spec changes", []string{"infra"}, change(admission.Update, 2), heard{`metadata.namespace: no controller serves "apps": it waits`}},
+		{"a label changes", []string{"infra"}, change(admission.Update, 1), nil},
+		{
+			"a deletion that waits", []string{"infra"}, change(admission.Delete, 1, v1alpha1.Finalizer),
+			heard{`metadata.namespace: no controller serves "apps": it waits`},
+		},
+		{"a deletion that ends", []string{"infra"}, change(admission.Delete, 1), nil},
+		{"a change where it is served", []string{"apps"}, change(admission.Update, 2), nil},
 		{"subresource", []string{"infra"}, request("apps", machines, "scale"), nil},
 		{
 			"not ours", []string{"infra"},
