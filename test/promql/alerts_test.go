@@ -102,6 +102,11 @@ func TestAlerts(t *testing.T) {
 			good:  `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="NotRunning",suspended="true"} 1x200`,
 			after: 30 * time.Minute, says: "OmniCluster team/demo is not Ready for 30 minutes: NotRunning",
 		},
+		"OmniApprovalWaits": {
+			bad:   `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="AwaitingApproval",suspended="false"} 1x2000`,
+			good:  `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="AwaitingApproval",suspended="true"} 1x2000`,
+			after: 24 * time.Hour, says: "Changes of OmniCluster team/demo have waited for an approval",
+		},
 		"OmniKeyExpires": {
 			bad:   `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 604799x200`,
 			good:  `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 700000x200`,
@@ -221,7 +226,7 @@ func TestAlerts(t *testing.T) {
 				}
 			}
 
-			if got := minutes(t, test.good).at(of, 3*time.Hour); len(got) > 0 {
+			if got := minutes(t, test.good).at(of, test.after+3*time.Hour); len(got) > 0 {
 				t.Errorf("just well enough: %v", got)
 			}
 
@@ -267,6 +272,19 @@ func TestAlertsThatLast(t *testing.T) {
 		"a document of a cluster that is on hold": {
 			alert: "OmniObjectNotReady", quiet: true,
 			series: object(`ready="False",reason="ClusterOnHold"`, "1x200"),
+		},
+		"a cluster that waits for an approval": {
+			alert: "OmniObjectNotReady", quiet: true,
+			series: object(`ready="False",reason="AwaitingApproval"`, "1x200"),
+		},
+		"a cluster that only observes": {
+			alert: "OmniObjectNotReady", quiet: true,
+			series: object(`ready="False",reason="Observing"`, "1x200"),
+		},
+		"an approval that is waited for under two leaders": {
+			alert: "OmniApprovalWaits", after: 24 * time.Hour,
+			series: object(`ready="False",reason="AwaitingApproval",pod="one"`, "1x600 stale") + "\n" +
+				object(`ready="False",reason="AwaitingApproval",pod="two"`, "_x601 1x1000"),
 		},
 		"an object that is not Ready, under two leaders": {
 			alert: "OmniObjectNotReady", after: 30 * time.Minute,
