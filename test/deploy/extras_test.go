@@ -141,6 +141,37 @@ func TestAlertForAnAbsentJob(t *testing.T) {
 	}
 }
 
+// TestNotesOfImage: the notes name the image that runs, and say when the values keep one that is not the chart's.
+func TestNotesOfImage(t *testing.T) {
+	const digest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+	version := loaded(t).Metadata.AppVersion
+
+	for values, want := range map[string][]string{
+		"":                                  {"omni-cluster-operator:" + version + "."},
+		"image: {tag: " + version + "}":     {"omni-cluster-operator:" + version + "."},
+		"image: {tag: v0.0.9}":              {"omni-cluster-operator:v0.0.9.", "image.tag is not " + version},
+		"image: {digest: '" + digest + "'}": {"omni-cluster-operator@" + digest + "."},
+		"image: {tag: v0.0.9, digest: '" + digest + "'}": {"omni-cluster-operator@" + digest + ".", "image.tag does nothing"},
+	} {
+		files, err := render(values)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		notes := files["NOTES.txt"]
+		if got := strings.Count(notes, "\nimage.tag "); got != len(want)-1 {
+			t.Errorf("%s: %d notes about the tag:\n%s", values, got, notes)
+		}
+
+		for _, part := range want {
+			if !strings.Contains(notes, part) {
+				t.Errorf("%s: want %q in\n%s", values, part, notes)
+			}
+		}
+	}
+}
+
 // TestNotesOfSmallVolume: the notes say when the snapshots' own volume has no room for as many as are kept, and one more.
 func TestNotesOfSmallVolume(t *testing.T) {
 	const enabled = `apiserver: {etcd: {embedded: {snapshots: {persistence: {enabled: true}}}}}`

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -85,6 +86,49 @@ func TestOtherControllers(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
 			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+}
+
+// TestNotesOfUnservedNamespaces: an upgrade that takes the controller of a namespace away says so. Objects there tell nobody.
+func TestNotesOfUnservedNamespaces(t *testing.T) {
+	const (
+		teams  = `controller: {namespaces: [team-a, team-b]}`
+		shards = `controller: {namespaces: [` + namespace + `, team-a]}`
+	)
+
+	for name, test := range map[string]struct {
+		before, after string
+		want          []string
+	}{
+		"from the default to teams":        {"", teams, []string{namespace}},
+		"from teams to the default":        {teams, "", []string{"team-a", "team-b"}},
+		"one leaves":                       {teams, `controller: {namespaces: [team-b]}`, []string{"team-a"}},
+		"from the own to all":              {"", `controller: {allNamespaces: true}`, nil},
+		"from all to the own":              {`controller: {allNamespaces: true}`, "", nil},
+		"one comes":                        {"", shards, nil},
+		"the same":                         {shards, shards, nil},
+		"one leaves, and all names change": {shards, "fullnameOverride: mine", []string{"team-a"}},
+	} {
+		found := clusterWith(t, test.before, 2)
+
+		files, err := renderBy(func(chart chart.Charter, values common.Values) (map[string]string, error) {
+			return engine.RenderWithClientProvider(chart, values, found)
+		}, release, namespace, test.after)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+
+		var got []string
+
+		for line := range strings.Lines(files["NOTES.txt"]) {
+			if served, ok := strings.CutPrefix(line, "  kubectl get omni --namespace "); ok {
+				got = append(got, strings.TrimSpace(served))
+			}
+		}
+
+		if !slices.Equal(got, test.want) {
+			t.Errorf("%s: namespaces %v, want %v in\n%s", name, got, test.want, files["NOTES.txt"])
 		}
 	}
 }

@@ -156,6 +156,25 @@ topologySpreadConstraints:
 {{- end -}}
 {{- end }}
 
+{{/* The namespaces, as a JSON list, that a controller of their own serves now, and these values do not. Without a cluster, as in
+     `helm template`, there are none. */}}
+{{- define "omni.unserved" -}}
+{{- $unserved := list -}}
+{{- $served := include "omni.namespaces" . | fromJsonArray -}}
+{{- range (lookup "apps/v1" "Deployment" .Release.Namespace "").items -}}
+{{- $labels := .metadata.labels | default dict -}}
+{{- $all := has "--all-namespaces" ((index .spec.template.spec.containers 0).args | default list) -}}
+{{- if and (eq (get $labels "app.kubernetes.io/name") "omni-controller") (not $all) -}}
+{{- $serves := get $labels "omni.texashpc.com/serves" -}}
+{{- $namespace := ternary $.Release.Namespace $serves (has $serves (list "" "own_or_all")) -}}
+{{- if not (or $.Values.controller.allNamespaces (has $namespace $served)) -}}
+{{- $unserved = append $unserved $namespace -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{ $unserved | uniq | sortAlpha | toJson }}
+{{- end }}
+
 {{/* The lines of a probe that say how often and how long. Call with (dict "of" <values>), with "failures" where Kubernetes' 3 is not the default. */}}
 {{- define "omni.probeTiming" -}}
 periodSeconds: {{ .of.periodSeconds }}
