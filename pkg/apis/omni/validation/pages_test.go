@@ -3,6 +3,7 @@ package validation
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,6 +45,35 @@ func TestManifestsOnPages(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNamespacesOnPages: an object of a page is in the namespace that a default installation serves, or the page says how another
+// one is served. Elsewhere it would stay Pending.
+func TestNamespacesOnPages(t *testing.T) {
+	const served = "omni-cluster-operator-system"
+
+	pages, err := filepath.Glob("../../../../docs/*/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages: %v", len(pages), err)
+	}
+
+	placed := regexp.MustCompile(`(?m)^metadata:\n(?:  .*\n)*?  namespace: (\S+)`)
+
+	for _, path := range pages {
+		page := strings.TrimPrefix(filepath.ToSlash(path), "../../../../")
+
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		for _, object := range objectsOn(t, page) {
+			found := placed.FindStringSubmatch(object)
+			if found != nil && found[1] != served && !strings.Contains(string(text), "controller.namespaces") {
+				t.Errorf("%s: nobody serves the namespace %s of\n%s", page, found[1], object)
+			}
+		}
 	}
 }
 
