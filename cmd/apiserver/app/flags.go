@@ -17,8 +17,8 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	o.Embedded.addFlags(omni)
 	o.Limits.addFlags(omni)
 	omni.StringSliceVar(&o.ControllerNamespaces, "controller-namespaces", o.ControllerNamespaces,
-		"Namespaces that an omni-controller serves, comma separated. Creating an object anywhere else gets a "+
-			"warning that nobody will look at it. Empty: no warning.")
+		"Namespaces that an omni-controller serves, comma separated. Who creates, changes or deletes an object anywhere else "+
+			"gets a warning that nobody will look at it. Empty: no warning.")
 	omni.BoolVar(&o.CheckReferences, "check-references", o.CheckReferences,
 		"Refuse an object, or a change of it, that begins to use a Secret or ConfigMap which the writer may not get in "+
 			"the management cluster. Accounts of GitOps controllers need that right then.")
