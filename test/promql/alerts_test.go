@@ -107,6 +107,11 @@ func TestAlerts(t *testing.T) {
 			good:  `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="AwaitingApproval",suspended="true"} 1x2000`,
 			after: 24 * time.Hour, says: "Changes of OmniCluster team/demo have waited for an approval",
 		},
+		"OmniUpgradeTakesLong": {
+			bad:   `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="Upgrading",suspended="false"} 1x400`,
+			good:  `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="Upgrading",suspended="true"} 1x400`,
+			after: 3 * time.Hour, says: "The upgrade of OmniCluster team/demo takes longer than 3 hours",
+		},
 		"OmniKeyExpires": {
 			bad:   `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 604799x200`,
 			good:  `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 700000x200`,
@@ -140,9 +145,12 @@ func TestAlerts(t *testing.T) {
 			after: 15 * time.Minute, says: "team/production has stopped",
 		},
 		"OmniRolloutWaits": {
-			bad:   `omni_rollout_oldest_held_timestamp_seconds{namespace="team",policy="production",stage="prod"} -1209601x200`,
-			good:  `omni_rollout_oldest_held_timestamp_seconds{namespace="team",policy="production",stage="prod"} -1000000x200`,
-			after: 0, says: "stage prod of OmniRolloutPolicy team/production", alwaysTooLate: true,
+			bad: `omni_rollout_oldest_held_timestamp_seconds{namespace="team",policy="production",stage="prod"} -1209601x2000`,
+			// Nine days, and since three weeks in a freeze of ten days more.
+			good: `omni_rollout_oldest_held_timestamp_seconds{namespace="team",policy="production",stage="prod"} -777600x2000` + "\n" +
+				`omni_rollout_oldest_held_timestamp_seconds{namespace="team",policy="production",stage="late"} -1814400x2000` + "\n" +
+				`omni_rollout_next_open_timestamp_seconds{namespace="team",policy="production",stage="late"} 864000x2000`,
+			after: 24 * time.Hour, says: "stage prod of OmniRolloutPolicy team/production",
 		},
 		"OmniAPIServerErrors": {
 			bad: "apiserver_request_total{job=\"omni-apiserver\",code=\"500\",verb=\"GET\"} 0+6x200\n" +
@@ -179,6 +187,24 @@ func TestAlerts(t *testing.T) {
 			good: "omni_apiserver_etcd_db_size_bytes{job=\"omni-apiserver\"} 90x200\n" +
 				"omni_apiserver_etcd_quota_bytes{job=\"omni-apiserver\"} 100x200",
 			after: 15 * time.Minute, says: "less than a tenth",
+		},
+		"OmniStorageLimitNear": {
+			bad: `omni_apiserver_stored_objects{job="omni-apiserver",resource="omniclusters"} 500x200` + "\n" +
+				`omni_apiserver_stored_objects{job="omni-apiserver",resource="omniworkers"} 401x200` + "\n" +
+				`omni_apiserver_stored_limit{job="omni-apiserver",flag="--max-objects"} 1000x200`,
+			good: `omni_apiserver_stored_objects{job="omni-apiserver",resource="omniclusters",pod="one"} 900x200` + "\n" +
+				`omni_apiserver_stored_objects{job="omni-apiserver",resource="omniclusters",pod="two"} 900x200` + "\n" +
+				`omni_apiserver_stored_limit{job="omni-apiserver",flag="--max-objects"} 1000x200` + "\n" +
+				`omni_apiserver_stored_bytes{job="omni-apiserver",resource="omniclusters"} 1000x200` + "\n" +
+				`omni_apiserver_stored_limit{job="omni-apiserver",flag="--max-bytes"} 0x200`,
+			after: 15 * time.Minute, says: "more than nine tenths",
+		},
+		"OmniNamespaceLimitNear": {
+			bad: `omni_apiserver_namespace_stored_bytes{job="omni-apiserver",in_namespace="team"} 91x200` + "\n" +
+				`omni_apiserver_stored_limit{job="omni-apiserver",flag="--max-bytes-per-namespace"} 100x200`,
+			good: `omni_apiserver_namespace_stored_objects{job="omni-apiserver",in_namespace="team"} 90x200` + "\n" +
+				`omni_apiserver_stored_limit{job="omni-apiserver",flag="--max-objects-per-namespace"} 100x200`,
+			after: 15 * time.Minute, says: "Namespace team has",
 		},
 		"OmniSnapshotsFail": {
 			bad:   `omni_apiserver_etcd_snapshot_failures_total{job="omni-apiserver"} 0+1x200`,
