@@ -48,7 +48,7 @@ func (c *Client) install(s *attempt) error {
 	install.ReleaseName, install.Namespace = c.target.Name, c.target.Namespace
 	install.Labels = s.request.labels(s.storage.original)
 	install.Replace = true // over attempts that failed
-	install.ForceConflicts = true
+	install.ForceConflicts, s.guard.ServerSide = true, true
 	install.Timeout, install.WaitForJobs = s.request.Settings.Timeout, s.request.Settings.WaitForJobs
 	install.WaitStrategy, install.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
 	install.DisableHooks = s.request.Settings.DisableHooks
@@ -103,7 +103,8 @@ func (c *Client) upgrade(s *attempt) error {
 	upgrade.DisableHooks = s.request.Settings.DisableHooks
 	upgrade.TakeOwnership = s.request.Settings.TakeOwnership
 	// Releases of Helm 3 were not applied by the server, and go on as they began.
-	upgrade.ForceConflicts = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+	s.guard.ServerSide = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+	upgrade.ForceConflicts = s.guard.ServerSide
 
 	if err := c.prepareChange(s); err != nil {
 		return err
@@ -195,7 +196,8 @@ func (c *Client) rollBack(s *attempt) error {
 	rollback := action.NewRollback(s.config)
 	rollback.Version = s.request.Decision.Revision
 	rollback.MaxHistory = s.request.Settings.MaxHistory
-	rollback.ForceConflicts = record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+	s.guard.ServerSide = record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+	rollback.ForceConflicts = s.guard.ServerSide
 	rollback.Timeout, rollback.WaitForJobs = s.request.Settings.Timeout, s.request.Settings.WaitForJobs
 	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
 	rollback.DisableHooks = s.request.Settings.DisableHooks

@@ -127,6 +127,18 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 	return &Difference{Object: object, Paths: paths}, nil
 }
 
+// DryRun asks the server what an apply of an object of the manifest would come to. The error is that of the cluster.
+func (r Release) DryRun(info *resource.Info) error {
+	wanted, err := r.marked(info)
+	if err != nil {
+		return err
+	}
+
+	_, err = r.apply(info, wanted, true)
+
+	return err
+}
+
 // expires reports whether the cluster removes an object when it has done its work: a Job whose manifest says so. Who makes it again
 // runs it again.
 func expires(info *resource.Info, wanted map[string]any) bool {

@@ -34,6 +34,8 @@ type Guard struct {
 	Hooked func(info *resource.Info) bool
 	// Needed is a manifest of an older revision whose objects are to be made: nothing of it is left out.
 	Needed string
+	// ServerSide says that the action's updates are applied by the server: who owns a field decides whether it goes then.
+	ServerSide bool
 
 	clients   action.RESTClientGetter
 	unserved  map[schema.GroupKind]bool // kinds that are known to be
@@ -88,17 +90,25 @@ func (g *Guard) objection(info *resource.Info, known bool) (string, error) {
 		return "", nil
 	}
 
-	live, ours, other, err := g.whose(info)
-
-	switch {
-	case err != nil:
+	there, err := g.find(info)
+	if err != nil {
 		return "", err
-	case other != "":
-		return fmt.Sprintf("%s belongs to Helm release %s: take it out of one of the two charts, or set takeOwnership", drift.Identify(info), other), nil
-	case live != nil && !ours && !known && !g.madeByHook(info, live):
-		return fmt.Sprintf("%s exists and bears no marks of a release: delete it, or set takeOwnership", drift.Identify(info)), nil
+	}
+
+	return g.objectionTo(info, there, known), nil
+}
+
+// objectionTo is the objection to writing what was found.
+func (g *Guard) objectionTo(info *resource.Info, there found, known bool) string {
+	switch {
+	case g.TakeOwnership:
+		return ""
+	case there.other != "":
+		return fmt.Sprintf("%s belongs to Helm release %s: take it out of one of the two charts, or set takeOwnership", drift.Identify(info), there.other)
+	case there.live != nil && !there.ours && !known && !g.madeByHook(info, there.live):
+		return fmt.Sprintf("%s exists and bears no marks of a release: delete it, or set takeOwnership", drift.Identify(info))
 	default:
-		return "", nil
+		return ""
 	}
 }
 
@@ -107,20 +117,27 @@ func (g *Guard) madeByHook(info *resource.Info, live map[string]any) bool {
 	return g.Hooked != nil && g.Hooked(info) && g.Release.Wrote(live)
 }
 
-// whose is an object, nil if there is none, and tells whose it is.
-func (g *Guard) whose(info *resource.Info) (live map[string]any, ours bool, other string, err error) {
+// found is an object as the cluster has it.
+type found struct {
+	live  map[string]any // nil if there is none
+	ours  bool           // it bears the marks of the release
+	other string         // the other release whose marks it bears
+}
+
+// find looks for an object, and tells whose it is.
+func (g *Guard) find(info *resource.Info) (found, error) {
 	live, there, err := g.Live(info)
 	if err != nil {
-		return nil, false, "", fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
+		return found{}, fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
 	}
 
 	if !there {
-		return nil, false, "", nil
+		return found{}, nil
 	}
 
-	ours, other = g.Release.Whose(live)
+	ours, other := g.Release.Whose(live)
 
-	return live, ours, other, nil
+	return found{live: live, ours: ours, other: other}, nil
 }
 
 func (g *Guard) left() (kube.ResourceList, error) {
@@ -141,15 +158,9 @@ type guardedClient struct {
 // Update implements kube.Interface. An object that stays in the manifest keeps its original, which Helm needs for a
 // three-way merge.
 func (c *guardedClient) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
-	for _, info := range targets {
-		objection, err := c.guard.objection(info, originals.Contains(info))
-		if err == nil && objection != "" {
-			err = errors.New(objection)
-		}
-
-		if err != nil {
-			return &kube.Result{}, fmt.Errorf("no object was changed, because %w", err) // Helm looks into the result
-		}
+	applied, err := c.guard.lookAt(originals, targets)
+	if err != nil {
+		return &kube.Result{}, fmt.Errorf("no object was changed, because %w", err) // Helm looks into the result
 	}
 
 	if c.guard.Choose != nil {
@@ -166,7 +177,34 @@ func (c *guardedClient) Update(originals, targets kube.ResourceList, options ...
 		return &kube.Result{}, err
 	}
 
+	if err := c.guard.takeFields(applied); err != nil {
+		return &kube.Result{}, err
+	}
+
 	return c.update(append(originals, left...), targets, options...)
+}
+
+// lookAt looks at what an update is to write, and returns what other clients of Helm have applied of it. The error is of an object
+// that must not be written.
+func (g *Guard) lookAt(originals, targets kube.ResourceList) ([]appliedObject, error) {
+	var applied []appliedObject
+
+	for _, info := range targets {
+		there, err := g.find(info)
+		if err != nil {
+			return nil, err
+		}
+
+		if objection := g.objectionTo(info, there, originals.Contains(info)); objection != "" {
+			return nil, errors.New(objection)
+		}
+
+		if manager := there.appliedBy(); g.ServerSide && manager != "" {
+			applied = append(applied, appliedObject{info, manager})
+		}
+	}
+
+	return applied, nil
 }
 
 // update is Helm's update. That reads what it is to remove, and goes on in silence if it cannot: no record would name the
@@ -174,10 +212,6 @@ func (c *guardedClient) Update(originals, targets kube.ResourceList, options ...
 func (c *guardedClient) update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
 	result, err := c.Client.Update(originals, targets, options...)
 	if err != nil {
-		return result, err
-	}
-
-	if err := c.takeFields(targets); err != nil {
 		return result, err
 	}
 

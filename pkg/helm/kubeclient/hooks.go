@@ -83,9 +83,9 @@ func (g *Guard) marks(info *resource.Info) bool {
 
 // mayReplace is an error if an object is another release's, also with TakeOwnership.
 func (g *Guard) mayReplace(info *resource.Info) error {
-	_, _, other, err := g.whose(info)
-	if err == nil && other != "" {
-		err = fmt.Errorf("%s belongs to Helm release %s: if it has the name of a hook of the chart, give the hook another one, or set disableHooks", drift.Identify(info), other)
+	there, err := g.find(info)
+	if err == nil && there.other != "" {
+		err = fmt.Errorf("%s belongs to Helm release %s: if it has the name of a hook of the chart, give the hook another one, or set disableHooks", drift.Identify(info), there.other)
 	}
 
 	return err

@@ -5,13 +5,15 @@ import (
 	"fmt"
 	"slices"
 
-	"helm.sh/helm/v4/pkg/kube"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/cli-runtime/pkg/resource"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 )
 
@@ -19,65 +21,139 @@ import (
 // controller of Flux.
 func otherManagers() []string { return []string{"helm", "helm-controller"} }
 
-// takeFields takes the fields of a release's objects from other clients that have applied them. What only they have applied is not
-// in the chart any more, and goes: the release has applied its own before. Helm itself knows one manager, and a release that was
-// taken over would keep for ever what its chart drops.
-func (c *guardedClient) takeFields(targets kube.ResourceList) error {
-	for _, info := range targets {
-		object, ok := info.Object.(*unstructured.Unstructured)
-		if !ok {
-			continue
+// appliedObject is an object of the release that another client of Helm has applied, and the name under which that owns its fields.
+type appliedObject struct {
+	info    *resource.Info
+	manager string
+}
+
+// appliedBy is the first other client of Helm that owns fields of an object of the release; empty if none does, and of every other object.
+func (f found) appliedBy() string {
+	if !f.ours {
+		return ""
+	}
+
+	object := unstructured.Unstructured{Object: f.live}
+	for _, entry := range object.GetManagedFields() {
+		if isApplied(entry, otherManagers()) {
+			return entry.Manager
 		}
+	}
 
-		for _, manager := range c.guard.managersBeside(object) {
-			err := applyNothing(info, manager, object.GetUID())
+	return ""
+}
 
-			// Without a field that the server does not let go the object is as it was.
-			if err != nil && !apierrors.IsInvalid(err) {
-				return fmt.Errorf("%s: what the client %q of Helm has applied could not be taken from it: %w", drift.Identify(info), manager, err)
-			}
+// takeFields makes the release own what other clients of Helm have applied to its objects. It does so before an update: that then drops
+// what the chart does not have any more in the write that applies the rest, so that Pods restart once, and nothing that the former
+// chart wanted is in the way of the new one. Helm itself knows one manager, and keeps what another one wants.
+func (g *Guard) takeFields(objects []appliedObject) error {
+	for _, one := range objects {
+		if err := g.takeFieldsOf(one); err != nil {
+			return fmt.Errorf("no object was changed, because the fields of %s could not be taken from the client %q of Helm: %w", drift.Identify(one.info), one.manager, err)
 		}
 	}
 
 	return nil
 }
 
-// managersBeside are the other clients of Helm that own fields of an object beside the release; none if the release has not applied
-// it: a client-side update says nothing about who owns what. The object is as the server answered to its update.
-func (g *Guard) managersBeside(object *unstructured.Unstructured) []string {
-	var applied []string
-
-	for _, entry := range object.GetManagedFields() {
-		if entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" {
-			applied = append(applied, entry.Manager)
-		}
+// takeFieldsOf asks the server first: what it does not let go, as of a Job, stays with the other client, and the update goes on
+// without that. The dry run is one of the client that owns the fields. If several do, that one gets all of them before, and the
+// server is asked about those that more than one owns, too.
+func (g *Guard) takeFieldsOf(object appliedObject) error {
+	if err := g.join(object.info, object.manager); err != nil {
+		return err
 	}
 
-	if !slices.Contains(applied, g.Release.FieldManager) {
-		return nil
+	former := g.Release
+	former.FieldManager = object.manager
+
+	if err := former.DryRun(object.info); apierrors.IsInvalid(err) {
+		return nil // if the object is invalid in any case, the update says so
 	}
 
-	return slices.DeleteFunc(otherManagers(), func(manager string) bool { return !slices.Contains(applied, manager) })
+	return g.join(object.info, g.Release.FieldManager)
 }
 
-// applyNothing applies an object as a manager that wants nothing of it any more. With its UID no other one is made.
-func applyNothing(info *resource.Info, manager string, uid types.UID) error {
-	bare := &unstructured.Unstructured{Object: map[string]any{}}
-	bare.SetGroupVersionKind(info.Mapping.GroupVersionKind)
-	bare.SetName(info.Name)
-	bare.SetNamespace(info.Namespace)
-	bare.SetUID(uid)
+// join makes one manager the owner of all that the release and other clients of Helm have applied to an object of the release. It
+// changes nothing else of the object, and writes nothing if it is so.
+func (g *Guard) join(info *resource.Info, manager string) error {
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		there, err := g.find(info)
+		if err != nil || !there.ours {
+			return err
+		}
 
-	data, err := json.Marshal(bare.Object)
-	if err != nil {
+		object := unstructured.Unstructured{Object: there.live}
+
+		fields, changed, err := joinFields(object.GetManagedFields(), append(otherManagers(), g.Release.FieldManager), manager)
+		if err != nil || !changed {
+			return err
+		}
+
+		patch, err := json.Marshal([]map[string]any{
+			{"op": "replace", "path": "/metadata/managedFields", "value": fields},
+			// A test of it would be no conflict, which is tried again.
+			{"op": "replace", "path": "/metadata/resourceVersion", "value": object.GetResourceVersion()},
+		})
+		if err != nil {
+			return err
+		}
+
+		_, err = resource.NewHelper(info.Client, info.Mapping).WithFieldManager(g.Release.FieldManager).
+			Patch(info.Namespace, info.Name, types.JSONPatchType, patch, nil)
+		if clusteraccess.NotFound(err) {
+			return nil // the update makes it anew
+		}
+
 		return err
+	})
+}
+
+// joinFields are managed fields in which one manager has applied what several have; changed is false if it has already. A manager
+// has one version: fields of another one that this does not have are not among the object's, and mean nothing.
+func joinFields(fields []metav1.ManagedFieldsEntry, from []string, to string) (joined []metav1.ManagedFieldsEntry, changed bool, err error) {
+	var owner metav1.ManagedFieldsEntry
+
+	all := fieldpath.NewSet()
+
+	for _, entry := range fields {
+		if !isApplied(entry, from) {
+			joined = append(joined, entry)
+
+			continue
+		}
+
+		var set fieldpath.Set
+		if err := set.FromJSON(entry.FieldsV1.GetRawReader()); err != nil {
+			return nil, false, fmt.Errorf("read the managed fields of %q: %w", entry.Manager, err)
+		}
+
+		all = all.Union(&set)
+
+		if owner.Manager == "" || entry.Manager == to {
+			owner = entry
+		}
+
+		changed = changed || entry.Manager != to
 	}
 
-	changed, err := resource.NewHelper(info.Client, info.Mapping).WithFieldManager(manager).
-		Patch(info.Namespace, info.Name, types.ApplyPatchType, data, nil)
-	if err != nil {
-		return err
+	if !changed {
+		return fields, false, nil
 	}
 
-	return info.Refresh(changed, true)
+	text, err := all.ToJSON()
+	if err != nil {
+		return nil, false, fmt.Errorf("write the managed fields of %q: %w", to, err)
+	}
+
+	owner.Manager, owner.FieldsV1 = to, &metav1.FieldsV1{}
+	owner.FieldsV1.SetRawBytes(text)
+
+	return append(joined, owner), true, nil
+}
+
+// isApplied reports whether managed fields are what one of some managers has applied.
+func isApplied(entry metav1.ManagedFieldsEntry, managers []string) bool {
+	return entry.Operation == metav1.ManagedFieldsOperationApply && entry.Subresource == "" && entry.FieldsV1 != nil &&
+		slices.Contains(managers, entry.Manager)
 }
