@@ -92,6 +92,22 @@ func TestAnUninstallWithoutAKind(t *testing.T) {
 	}
 }
 
+// awaitNoCRD waits until the CRD of a kind is gone: unlike an uninstall, an upgrade does not wait for what it removes.
+func awaitNoCRD(t *testing.T, kind string) {
+	t.Helper()
+
+	var err error
+
+	awaited := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+		_, err = findCRD(t, kind)
+
+		return apierrors.IsNotFound(err), nil
+	})
+	if awaited != nil {
+		t.Fatalf("the CRD of %s is there: %v", kind, err)
+	}
+}
+
 // A kind goes with its objects when both are of the release. The API server does not serve it any more when they are looked for.
 func TestAKindOfTheReleaseGoes(t *testing.T) {
 	for name, end := range map[string]func(r *release){
@@ -99,7 +115,10 @@ func TestAKindOfTheReleaseGoes(t *testing.T) {
 			r.wanted.Absent = true
 			r.want(helm.ActionUninstall, chartOf("3.0.0", configMap("one")), "")
 		},
-		"not in the chart any more": func(r *release) { r.want(helm.ActionUpgrade, chartOf("3.0.0", configMap("one")), "") },
+		"not in the chart any more": func(r *release) {
+			r.want(helm.ActionUpgrade, chartOf("3.0.0", configMap("one")), "")
+			awaitNoCRD(r.t, "Going")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			kind := strings.NewReplacer("things", "goings", "Thing", "Going").Replace(crd) + "---\n"
