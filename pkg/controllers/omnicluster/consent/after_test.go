@@ -52,6 +52,10 @@ func TestAfter(t *testing.T) {
 		t.Error(cmp.Diff(want, got))
 	}
 
+	if diff := cmp.Diff(ids(planned.Changes), ids(d.Unconsented())); diff != "" {
+		t.Error(diff)
+	}
+
 	refusal, failure := &plan.ChangeError{Change: refused}, &plan.ChangeError{Change: failed}
 	result := plan.Result{
 		Applied: []plan.Change{made}, Pending: []plan.Change{going, begun}, Requested: []plan.Change{going}, Held: []plan.Change{theirs, another},
@@ -76,6 +80,7 @@ func TestAfter(t *testing.T) {
 		"untried":   {d.Untried(), []string{"late"}},
 		"leaving":   {d.Leaving(), []string{"going", "begun", "late"}},
 		"held back": {d.Unconsented(), []string{"another", "forgotten", "theirs"}},
+		"for Omni":  {d.WaitingForOmni(), []string{"waits"}},
 		"taken":     {result.Taken(), []string{"going", "made"}},
 	} {
 		if diff := cmp.Diff(test.want, ids(test.got)); diff != "" {
@@ -101,6 +106,16 @@ func TestAfterCountsTheSaferWord(t *testing.T) {
 		if d := Decide(Facts{Cluster: newCluster(), Plan: planned(one)}).After(result, nil); len(d.Left()) != 1 || len(d.Done()) != 0 {
 			t.Errorf("%s: %v", name, states(d))
 		}
+	}
+}
+
+// The refusal that ends an Apply is no failure: everything else was tried.
+func TestAfterARefusal(t *testing.T) {
+	refusal := &plan.ChangeError{Change: create("refused")}
+
+	d := Decide(Facts{Cluster: newCluster(), Plan: planned(refusal.Change)}).After(plan.Result{Refused: []*plan.ChangeError{refusal}}, refusal)
+	if diff := cmp.Diff([]string{"refused: held (Omni refused it)"}, states(d)); diff != "" {
+		t.Error(diff)
 	}
 }
 
@@ -173,8 +188,9 @@ func TestWholePlan(t *testing.T) {
 func TestNamespaceGoes(t *testing.T) {
 	settings, set, begun := create("settings"), teardown("set", time.Unix(0, 0)), teardown("begun", time.Unix(0, 0))
 	settings.Action, begun.TearingDown = plan.ActionDestroy, true
-	patch := settings
+	patch, lost := settings, settings
 	patch.ID, patch.TearingDown = "patch", true
+	lost.ID, lost.DocumentGone = "lost", true
 
 	for name, test := range map[string]struct {
 		changes  []plan.Change
@@ -184,6 +200,7 @@ func TestNamespaceGoes(t *testing.T) {
 	}{
 		"settings":              {[]plan.Change{settings}, false, nil, "NamespaceDeleting"},
 		"a set":                 {[]plan.Change{settings, set}, false, []string{"set"}, "AwaitingApproval"},
+		"lost, and a set":       {[]plan.Change{lost, set}, false, []string{"set"}, "AwaitingApproval"},
 		"a set, approved":       {[]plan.Change{settings, set}, true, []string{"set"}, "NamespaceDeleting"},
 		"an approved set alone": {[]plan.Change{set}, true, []string{"set"}, ""},
 		"what has begun":        {[]plan.Change{settings, begun, patch}, false, []string{"begun", "patch"}, "NamespaceDeleting"},
@@ -234,6 +251,48 @@ func TestSettleTimeBeginsAnew(t *testing.T) {
 		if d := Decide(held); len(d.Settling.keys) != 0 || len(d.Destroys()) != 0 {
 			t.Errorf("%s: %+v", name, d.Settling)
 		}
+	}
+}
+
+// Whatever the documents and the record say, nothing settles that no document is enough for.
+func TestUntrustedDocumentsDestroyNothing(t *testing.T) {
+	ours := teardown("ours", time.Unix(0, 0))
+	again := plan.Change{Action: plan.ActionCreate, Type: ours.Type, ID: ours.ID}
+
+	for name, test := range map[string]struct {
+		facts    Facts
+		destroys bool
+		why      string
+	}{
+		"trusted":                   {Facts{}, true, ""},
+		"being adopted":             {Facts{Adopting: true}, false, "the cluster is being adopted"},
+		"the namespace is unknown":  {Facts{NamespaceUnknown: "not read yet"}, false, "not read yet"},
+		"the namespace goes":        {Facts{NamespaceGoes: true}, false, "its namespace is being deleted"},
+		"adopted in one that goes":  {Facts{Adopting: true, NamespaceGoes: true}, false, "the cluster is being adopted"},
+		"goes, and is unknown, too": {Facts{NamespaceGoes: true, NamespaceUnknown: "not read yet"}, false, "its namespace is being deleted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := test.facts
+			f.Cluster, f.Plan = newCluster(), planned(ours, again)
+			f.Cluster.Status.Endpoint = "https://a"
+			f.Cluster.Status.Adopting = f.Adopting
+			f.Cluster.Status.AppliedMachineSets = []v1alpha1.AppliedMachineSet{{ID: "ours", Size: "3"}}
+			f.Settling = Settling{uid: f.Cluster.UID, keys: []string{ours.Key()}, settled: true}
+
+			d := Decide(f)
+			if d.MayDestroy(ours) != test.destroys || d.Items[0].WhyApproval != test.why {
+				t.Errorf("destroys %v: %q", d.MayDestroy(ours), d.Items[0].WhyApproval)
+			}
+
+			if d.MayDestroy(again) {
+				t.Error("what makes it again counts as what destroys it")
+			}
+
+			// What settled is no approval that the status would have to have first.
+			if d.Unstored() {
+				t.Error("the status lacks something")
+			}
+		})
 	}
 }
 

@@ -21,6 +21,16 @@ func TestApprove(t *testing.T) {
 	changed := a
 	changed.Version = "8"
 
+	wantedAgain := a
+	wantedAgain.Destructive = false
+
+	joined := a
+	joined.Members = "with one more machine"
+
+	shrink := plan.Change{Action: plan.ActionUpdate, Type: "MachineSets.omni.sidero.dev", ID: "a", Destructive: true, OldSize: "pool/5", NewSize: "pool/4"}
+	further := shrink
+	further.NewSize = "pool/1"
+
 	approvalA := v1alpha1.ApprovedChange{
 		Type: "MachineSets.omni.sidero.dev", ID: "a", OldSize: "3", Created: &metav1.Time{Time: time.Unix(1700000000, 0).UTC()},
 	}
@@ -36,16 +46,20 @@ func TestApprove(t *testing.T) {
 		approved     bool
 		remember     []v1alpha1.ApprovedChange
 	}{
-		"nothing destructive":              {"", planned(), nil, false, nil},
-		"not approved":                     {"", planned(a), nil, false, nil},
-		"another plan was approved":        {"other", planned(a), nil, false, nil},
-		"approved":                         {"the-hash", planned(a, b), nil, true, []v1alpha1.ApprovedChange{approvalA, approvalB}},
-		"what is left of an approved plan": {"older", planned(a, begun), []v1alpha1.ApprovedChange{approvalA, approvalB}, true, []v1alpha1.ApprovedChange{approvalA, approvalB}},
-		"what is done is forgotten":        {"older", planned(a), []v1alpha1.ApprovedChange{approvalA, approvalB}, true, []v1alpha1.ApprovedChange{approvalA}},
-		"all done":                         {"older", planned(), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
-		"something new":                    {"older", planned(a, b), []v1alpha1.ApprovedChange{approvalA}, false, []v1alpha1.ApprovedChange{approvalA}},
-		"made again since":                 {"older", planned(again), []v1alpha1.ApprovedChange{approvalA}, false, nil},
-		"changed in Omni since":            {"older", planned(changed), []v1alpha1.ApprovedChange{approvalA}, false, nil},
+		"nothing destructive":                 {"", planned(), nil, false, nil},
+		"not approved":                        {"", planned(a), nil, false, nil},
+		"another plan was approved":           {"other", planned(a), nil, false, nil},
+		"approved":                            {"the-hash", planned(a, b), nil, true, []v1alpha1.ApprovedChange{approvalA, approvalB}},
+		"what is left of an approved plan":    {"older", planned(a, begun), []v1alpha1.ApprovedChange{approvalA, approvalB}, true, []v1alpha1.ApprovedChange{approvalA, approvalB}},
+		"what is done is forgotten":           {"older", planned(a), []v1alpha1.ApprovedChange{approvalA, approvalB}, true, []v1alpha1.ApprovedChange{approvalA}},
+		"all done":                            {"older", planned(), []v1alpha1.ApprovedChange{approvalA, approvalB}, false, nil},
+		"something new":                       {"older", planned(a, b), []v1alpha1.ApprovedChange{approvalA}, false, []v1alpha1.ApprovedChange{approvalA}},
+		"made again since":                    {"older", planned(again), []v1alpha1.ApprovedChange{approvalA}, false, nil},
+		"changed in Omni since":               {"older", planned(changed), []v1alpha1.ApprovedChange{approvalA}, false, nil},
+		"a machine joined it since":           {"older", planned(joined), []v1alpha1.ApprovedChange{approvalA}, false, nil},
+		"to a size that was approved":         {"older", planned(shrink), approvalsOf([]plan.Change{shrink}), true, approvalsOf([]plan.Change{shrink})},
+		"to a smaller size than was approved": {"older", planned(further), approvalsOf([]plan.Change{shrink}), false, nil},
+		"nothing is destroyed any more":       {"older", planned(wantedAgain), []v1alpha1.ApprovedChange{approvalA}, false, nil},
 		"an empty approval approves nothing": {
 			"", &plan.Plan{Changes: []plan.Change{a}}, nil, false, nil,
 		},

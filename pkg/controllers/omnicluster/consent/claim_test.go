@@ -27,10 +27,16 @@ func TestJudgeClaim(t *testing.T) {
 		reason string
 		text   string
 	}{
-		"free name": {Claim{}, true, false, "UpToDate", "free"},
-		"ours":      {Claim{Live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark"},
+		"free name":                                  {Claim{}, true, false, "UpToDate", "free"},
+		"free name, adopt":                           {Claim{Adopt: true}, true, false, "UpToDate", "free"},
+		"free name, seen nowhere before":             {Claim{Endpoint: "https://b"}, true, false, "UpToDate", "free"},
+		"free name, an annotation of another object": {Claim{Recreate: "id"}, true, false, "UpToDate", "free"},
+		"ours": {Claim{Live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark"},
 		"ours, with the ID that we know": {
 			Claim{KnownID: "id", Live: omni.Live{Exists: true, Marks: ours, UUID: "id"}}, true, false, "UpToDate", "mark",
+		},
+		"ours, with an ID that was not recorded, and an annotation": {
+			Claim{Recreate: "old", Live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, true, false, "UpToDate", "mark",
 		},
 		"ours, but another one than we made": {
 			Claim{KnownID: "old", Live: omni.Live{Exists: true, Marks: ours, UUID: "new"}}, false, true, "RemoteClusterReplaced",
@@ -72,7 +78,7 @@ func TestJudgeClaim(t *testing.T) {
 		"a third hub's": {
 			Claim{Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-3"}, Live: omni.Live{Exists: true, Marks: copied}}, false, true, "OwnedByOtherHub", "hub-2",
 		},
-		"somebody made it by hand": {Claim{Live: omni.Live{Exists: true}}, false, true, "NotOwned", `cluster "demo" exists`},
+		"somebody made it by hand": {Claim{Live: omni.Live{Exists: true}}, false, true, "NotOwned", `cluster "demo" exists in Omni and was not made by this object; nothing is changed`},
 		"somebody made it by hand, adopt": {
 			Claim{Adopt: true, Live: omni.Live{Exists: true, UUID: "id"}}, true, false, "UpToDate", "to be adopted",
 		},
@@ -179,6 +185,12 @@ func TestJudgeClaim(t *testing.T) {
 		"the endpoint has another name": {
 			Claim{LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, Marks: ours}}, true, false, "UpToDate", "mark",
 		},
+		"the endpoint has another name, its ID told": {
+			Claim{LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{Exists: true, Marks: ours, UUID: "id"}}, true, false, "UpToDate", "mark",
+		},
+		"elsewhere once, only its ID is here": {
+			Claim{KnownID: "id", LastSeen: "https://a", Endpoint: "https://b", Live: omni.Live{UUID: "id"}}, false, true, "EndpointChanged", "which has no such cluster",
+		},
 		"elsewhere once, its ID known": {
 			Claim{KnownID: "id", LastSeen: "https://a", Endpoint: "https://b"}, false, true, "EndpointChanged", `cluster "demo" was last seen at https://a, but the connection leads to https://b, which has no such cluster`,
 		},
@@ -265,6 +277,8 @@ func TestIsAdopting(t *testing.T) {
 		"no cluster any more":               {Claim{Adopt: true, KnownID: "id"}, true, false},
 		"another one than we made, allowed": {Claim{KnownID: "old", Recreate: "old", Live: ours}, false, true},
 		"another one than we made":          {Claim{KnownID: "old", Live: ours}, false, false},
+		"somebody else's one, allowed":      {Claim{KnownID: "old", Recreate: "old", Owner: OwnerGone, Live: theirs}, false, false},
+		"the one that we made again":        {Claim{KnownID: "id", Recreate: "id", Live: ours}, false, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.claim.UID = "uid-1"
@@ -284,5 +298,62 @@ func TestNobodyOwnsByAccident(t *testing.T) {
 
 	if (Claim{Live: omni.Live{Marks: omni.Marks{UID: "uid-1"}}, UID: "uid-1", Hubs: hubs.Hubs{Own: "hub-1"}}).Owned() {
 		t.Error("owned, but it does not exist")
+	}
+}
+
+// What a status says of another hub keeps everybody's hands off the workload cluster.
+func TestOtherHub(t *testing.T) {
+	here := hubs.Hubs{Own: "hub-1"}
+	copied := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-1", Hub: "hub-2"}}
+	theirs := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-2", Hub: "hub-2"}}
+	beside := omni.Live{Exists: true, UUID: "id", Marks: omni.Marks{UID: "uid-2", Hub: "hub-1"}}
+	hostile := omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-1", Hub: "hub-2\nis fine"}}
+
+	for name, test := range map[string]struct {
+		claim Claim
+		want  string
+	}{
+		"no cluster":                               {Claim{Hubs: here, KnownID: "id"}, ""},
+		"without a mark":                           {Claim{Hubs: here, KnownID: "id", Live: omni.Live{Exists: true}}, ""},
+		"this object's on another hub":             {Claim{Hubs: here, Live: copied}, "hub-2"},
+		"this object's on another hub, elsewhere":  {Claim{Hubs: here, LastSeen: "https://a", Endpoint: "https://b", Live: copied}, "hub-2"},
+		"this object's on the previous hub":        {Claim{Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-2"}, Live: copied}, ""},
+		"another's on another hub, who took it":    {Claim{Hubs: here, KnownID: "id", Live: theirs}, "hub-2"},
+		"another's on another hub, to be adopted":  {Claim{Hubs: here, Adopt: true, Live: theirs}, "hub-2"},
+		"another's on another hub, only looked at": {Claim{Hubs: here, Live: theirs}, ""},
+		"another's on another hub, elsewhere":      {Claim{Hubs: here, KnownID: "mine", LastSeen: "https://a", Endpoint: "https://b", Live: theirs}, ""},
+		"another's on this hub":                    {Claim{Hubs: here, KnownID: "id", Live: beside}, ""},
+		"the name is foreign text":                 {Claim{Hubs: here, Live: hostile}, "hub-2 is fine"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.claim.UID = "uid-1"
+
+			if got := test.claim.OtherHub(); got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// The message that begins a takeover names who loses the cluster.
+func TestTakeoverNamesTheOwner(t *testing.T) {
+	ours := omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-1", Hub: "hub-1"}}
+	previous := omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-1", Hub: "hub-2"}}
+	theirs := omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2", Namespace: "other", Name: "boss"}}
+
+	for name, test := range map[string]struct {
+		live omni.Live
+		want string
+	}{
+		"no cluster":       {omni.Live{}, ""},
+		"ours":             {ours, ""},
+		"the previous hub": {previous, `; cluster "demo" is taken over from hub hub-2, which OmniConnection "omni" names (omni.texashpc.com/previous-hub)`},
+		"nobody's":         {omni.Live{Exists: true}, `; cluster "demo", which has no owner, is taken over (spec.adopt)`},
+		"another object's": {theirs, `; cluster "demo" is taken over (spec.adopt) from OmniCluster other/boss (UID uid-2)`},
+	} {
+		claim := Claim{Name: "demo", UID: "uid-1", Connection: "omni", Live: test.live, Hubs: hubs.Hubs{Own: "hub-1", Previous: "hub-2"}}
+		if got := claim.Takeover(); got != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
 	}
 }

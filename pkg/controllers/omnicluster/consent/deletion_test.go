@@ -62,37 +62,46 @@ func TestDeletionDecision(t *testing.T) {
 			Deletion{Claim: Claim{Live: ours, KnownID: "old", Recreate: "old", LastSeen: "https://a", Endpoint: "https://b"}, EverSynced: true, Session: working},
 			StepWait, "Deleting", false, "waiting for Omni to tell the ID",
 		},
-		"ours at another endpoint":      {Deletion{Claim: Claim{Live: ours, LastSeen: "https://a", Endpoint: "https://b"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
-		"another's at another endpoint": {Deletion{Claim: Claim{Live: omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2"}}, LastSeen: "https://a", Endpoint: "https://b"}, EverSynced: true, Session: working}, StepWait, "EndpointChanged", true, "https://a"},
-		"ours, the one that we made":    {Deletion{Claim: Claim{Live: identified, KnownID: "new"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
-		"our mark on another one":       {Deletion{Claim: Claim{Live: identified, KnownID: "old"}, EverSynced: true, Session: working}, StepWait, "RemoteClusterReplaced", true, "recreate: old; to leave it in Omni set spec.deletePolicy.orphan"},
-		"our mark on another, allowed":  {Deletion{Claim: Claim{Live: identified, KnownID: "old", Recreate: "old"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
-		"our mark on another, orphan":   {Deletion{Claim: Claim{Live: identified, KnownID: "old"}, Orphan: true, EverSynced: true, Session: working}, StepUnmark, "Deleting", false, ""},
-		"ours, its ID is not known yet": {Deletion{Claim: Claim{Live: ours, KnownID: "old"}, EverSynced: true, Session: working}, StepWait, "Deleting", false, "waiting for Omni to tell the ID"},
-		"ours, its ID has gone already": {Deletion{Claim: Claim{Live: unidentified, KnownID: "old"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
-		"ours, but the status was lost": {Deletion{Claim: Claim{Live: ours}, Session: working}, StepDestroy, "Deleting", false, "being destroyed"},
-		"never synced":                  {Deletion{Claim: Claim{Live: omni.Live{Exists: true}}, Session: working}, StepLetGo, "Deleting", false, "never wrote"},
-		"never synced, no session yet":  {Deletion{Session: broken}, StepWait, "ConnectionNotReady", false, "no key"},
-		"never synced, no session":      {Deletion{Session: broken, Outage: time.Hour}, StepLetGo, "Deleting", false, "never wrote"},
-		"never synced, no connection":   {Deletion{Session: missing}, StepLetGo, "Deleting", false, "never wrote"},
-		"no session yet":                {Deletion{EverSynced: true, Session: broken, Outage: time.Second}, StepWait, "ConnectionNotReady", false, "no key"},
-		"no session for long":           {Deletion{EverSynced: true, Session: broken, Outage: time.Hour}, StepWait, "ConnectionNotReady", true, "Restore the connection"},
-		"the copy is behind":            {Deletion{EverSynced: true, Session: late, Behind: true, Outage: time.Hour}, StepWait, "MirrorNotSynced", false, "behind"},
-		"never synced, behind":          {Deletion{Session: late, Behind: true}, StepWait, "MirrorNotSynced", false, "behind"},
-		"orphan, behind":                {Deletion{Orphan: true, EverSynced: true, Session: late, Behind: true, Outage: time.Hour}, StepWait, "MirrorNotSynced", false, "behind"},
-		"observe, behind":               {Deletion{Observe: true, EverSynced: true, Session: late, Behind: true}, StepLetGo, "Deleting", false, "Observe"},
-		"observe":                       {Deletion{Claim: Claim{Live: ours}, Observe: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "Observe"},
-		"observe, no session":           {Deletion{Observe: true, EverSynced: true, Session: broken}, StepLetGo, "Deleting", false, "Observe"},
-		"orphan":                        {Deletion{Claim: Claim{Live: ours}, Orphan: true, EverSynced: true, Session: working}, StepUnmark, "Deleting", false, "without this object's mark"},
-		"orphan, too late":              {Deletion{Claim: Claim{Live: leaving}, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "cannot be undone"},
-		"orphan, locked":                {Deletion{Claim: Claim{Live: locked}, Orphan: true, EverSynced: true, Session: working}, StepUnmark, "Deleting", false, ""},
-		"orphan, not ours":              {Deletion{Claim: Claim{Live: omni.Live{Exists: true}}, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
-		"orphan, gone":                  {Deletion{Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
-		"orphan, no session yet":        {Deletion{Orphan: true, EverSynced: true, Session: broken, Outage: time.Second}, StepWait, "Deleting", false, "mark"},
-		"orphan, no session for long":   {Deletion{Orphan: true, EverSynced: true, Session: broken, Outage: time.Hour}, StepLetGo, "Deleting", false, "Omni cannot be used"},
-		"orphan, never synced yet":      {Deletion{Orphan: true, Session: broken}, StepWait, "Deleting", false, "mark"},
-		"orphan, never synced":          {Deletion{Orphan: true, Session: broken, Outage: time.Hour}, StepLetGo, "Deleting", false, "nothing is changed"},
-		"orphan, no connection":         {Deletion{Orphan: true, Session: missing}, StepLetGo, "Deleting", false, "nothing is changed"},
+		"ours at another endpoint":                  {Deletion{Claim: Claim{Live: ours, LastSeen: "https://a", Endpoint: "https://b"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
+		"another's at another endpoint":             {Deletion{Claim: Claim{Live: omni.Live{Exists: true, Marks: omni.Marks{UID: "uid-2"}}, LastSeen: "https://a", Endpoint: "https://b"}, EverSynced: true, Session: working}, StepWait, "EndpointChanged", true, "https://a"},
+		"ours, the one that we made":                {Deletion{Claim: Claim{Live: identified, KnownID: "new"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
+		"our mark on another one":                   {Deletion{Claim: Claim{Live: identified, KnownID: "old"}, EverSynced: true, Session: working}, StepWait, "RemoteClusterReplaced", true, "recreate: old; to leave it in Omni set spec.deletePolicy.orphan"},
+		"our mark on another, allowed":              {Deletion{Claim: Claim{Live: identified, KnownID: "old", Recreate: "old"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
+		"our mark on another, orphan":               {Deletion{Claim: Claim{Live: identified, KnownID: "old"}, Orphan: true, EverSynced: true, Session: working}, StepUnmark, "Deleting", false, ""},
+		"ours, its ID is not known yet":             {Deletion{Claim: Claim{Live: ours, KnownID: "old"}, EverSynced: true, Session: working}, StepWait, "Deleting", false, "waiting for Omni to tell the ID"},
+		"ours, made again, its ID is not known yet": {Deletion{Claim: Claim{Live: ours, KnownID: "old", Recreate: "old"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, "being destroyed"},
+		"ours, its ID has gone already":             {Deletion{Claim: Claim{Live: unidentified, KnownID: "old"}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
+		"ours, but the status was lost":             {Deletion{Claim: Claim{Live: ours}, Session: working}, StepDestroy, "Deleting", false, "being destroyed"},
+		"never synced":                              {Deletion{Claim: Claim{Live: omni.Live{Exists: true}}, Session: working}, StepLetGo, "Deleting", false, "never wrote"},
+		"never synced, no session yet":              {Deletion{Session: broken}, StepWait, "ConnectionNotReady", false, "no key"},
+		"never synced, no session":                  {Deletion{Session: broken, Outage: time.Hour}, StepLetGo, "Deleting", false, "never wrote"},
+		"never synced, no connection":               {Deletion{Session: missing}, StepLetGo, "Deleting", false, "never wrote"},
+		"no session yet":                            {Deletion{EverSynced: true, Session: broken, Outage: time.Second}, StepWait, "ConnectionNotReady", false, "no key"},
+		"no session for long enough":                {Deletion{EverSynced: true, Session: broken, Outage: OutageTimeout}, StepWait, "ConnectionNotReady", true, "Restore the connection"},
+		"the connection is gone":                    {Deletion{EverSynced: true, Session: missing, Outage: time.Second}, StepWait, "ConnectionNotFound", false, "waiting for Omni"},
+		"the connection is gone for long":           {Deletion{EverSynced: true, Session: missing, Outage: time.Hour}, StepWait, "ConnectionNotFound", true, "Restore the connection"},
+		"no session for long":                       {Deletion{EverSynced: true, Session: broken, Outage: time.Hour}, StepWait, "ConnectionNotReady", true, "Restore the connection"},
+		"the copy is behind":                        {Deletion{EverSynced: true, Session: late, Behind: true, Outage: time.Hour}, StepWait, "MirrorNotSynced", false, "behind"},
+		"never synced, behind":                      {Deletion{Session: late, Behind: true}, StepWait, "MirrorNotSynced", false, "behind"},
+		"orphan, behind":                            {Deletion{Orphan: true, EverSynced: true, Session: late, Behind: true, Outage: time.Hour}, StepWait, "MirrorNotSynced", false, "behind"},
+		"observe, behind":                           {Deletion{Observe: true, EverSynced: true, Session: late, Behind: true}, StepLetGo, "Deleting", false, "Observe"},
+		"observe":                                   {Deletion{Claim: Claim{Live: ours}, Observe: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "stays in Omni as it is"},
+		"observe, another's, being torn down":       {Deletion{Claim: Claim{Live: omni.Live{Exists: true, TearingDown: true}}, Observe: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "stays in Omni as it is"},
+		"observe, no session":                       {Deletion{Observe: true, EverSynced: true, Session: broken}, StepLetGo, "Deleting", false, "Observe"},
+		"orphan":                                    {Deletion{Claim: Claim{Live: ours}, Orphan: true, EverSynced: true, Session: working}, StepUnmark, "Deleting", false, "without this object's mark"},
+		"orphan, too late":                          {Deletion{Claim: Claim{Live: leaving}, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "cannot be undone"},
+		"orphan, locked":                            {Deletion{Claim: Claim{Live: locked}, Orphan: true, EverSynced: true, Session: working}, StepUnmark, "Deleting", false, ""},
+		"orphan, not ours":                          {Deletion{Claim: Claim{Live: omni.Live{Exists: true}}, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, another's, being torn down":        {Deletion{Claim: Claim{Live: omni.Live{Exists: true, TearingDown: true}}, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, another's, second writer":          {Deletion{Claim: Claim{Live: omni.Live{Exists: true}}, SecondWriter: secondWriter, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, no session for long enough":        {Deletion{Orphan: true, EverSynced: true, Session: broken, Outage: OutageTimeout}, StepLetGo, "Deleting", false, "Omni cannot be used"},
+		"orphan, never synced for long enough":      {Deletion{Orphan: true, Session: broken, Outage: OutageTimeout}, StepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, gone":                              {Deletion{Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, no session yet":                    {Deletion{Orphan: true, EverSynced: true, Session: broken, Outage: time.Second}, StepWait, "Deleting", false, "mark"},
+		"orphan, no session for long":               {Deletion{Orphan: true, EverSynced: true, Session: broken, Outage: time.Hour}, StepLetGo, "Deleting", false, "Omni cannot be used"},
+		"orphan, never synced yet":                  {Deletion{Orphan: true, Session: broken}, StepWait, "Deleting", false, "mark"},
+		"orphan, never synced":                      {Deletion{Orphan: true, Session: broken, Outage: time.Hour}, StepLetGo, "Deleting", false, "nothing is changed"},
+		"orphan, no connection":                     {Deletion{Orphan: true, Session: missing}, StepLetGo, "Deleting", false, "nothing is changed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			test.deletion.Name, test.deletion.UID = "demo", "uid-1"
@@ -106,5 +115,15 @@ func TestDeletionDecision(t *testing.T) {
 				t.Errorf("message %q does not say %q", outcome.Message(), test.text)
 			}
 		})
+	}
+}
+
+// A deletion that is shown as blocked does not seem to go on because Omni is out of reach for a moment.
+func TestBlockedDeletionStaysBlockedMeanwhile(t *testing.T) {
+	for _, blocked := range []bool{false, true} {
+		_, outcome := Deletion{EverSynced: true, Session: loop.Wait(0, "ConnectionNotReady", "x"), Outage: time.Second, Blocked: blocked}.Decide()
+		if outcome.Postpones() != blocked {
+			t.Errorf("blocked %v: %+v", blocked, outcome)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
@@ -216,8 +217,17 @@ func TestFreeChanges(t *testing.T) {
 			gate(&tt.gate)
 			tt.ask("v1.35.0", "v1.36.1")
 
-			if d := tt.decide(); !d.HasChangesToTry() || d.Unstored() || len(d.WaitingForTurn()) != 0 || d.Begins() {
+			d := tt.decide()
+			if !d.HasChangesToTry() || d.Unstored() || len(d.WaitingForTurn()) != 0 || d.Begins() || !d.BeginsWithoutTurn() {
 				t.Errorf("%+v", d.Rollout())
+			}
+
+			if reason, message := d.HeldCondition(); reason != "" || message != "" {
+				t.Errorf("held: %s: %s", reason, message)
+			}
+
+			if (d.Rollout() == nil) != (name == "no policy") {
+				t.Errorf("status.rollout: %+v", d.Rollout())
 			}
 		})
 	}
@@ -289,5 +299,165 @@ func TestFailureBelongsToItsPolicy(t *testing.T) {
 
 	if tt.status().Failure != nil {
 		t.Errorf("%+v", tt.status())
+	}
+}
+
+// The last look before the first write of a turn, past every cache.
+func TestMayBegin(t *testing.T) {
+	used := metav1.Time{Time: time.Unix(0, 0)}
+
+	for name, test := range map[string]struct {
+		now  func(now *turns, decided *v1alpha1.OmniClusterRollout)
+		want bool
+	}{
+		"nothing has changed":      {func(*turns, *v1alpha1.OmniClusterRollout) {}, true},
+		"the ticket is gone":       {func(now *turns, _ *v1alpha1.OmniClusterRollout) { now.gate.Ticket = nil }, false},
+		"the ticket is for others": {func(now *turns, _ *v1alpha1.OmniClusterRollout) { now.gate.Ticket.Hash = "other" }, false},
+		"the window has closed":    {func(now *turns, _ *v1alpha1.OmniClusterRollout) { now.wait = closed() }, false},
+		"another stage":            {func(now *turns, _ *v1alpha1.OmniClusterRollout) { now.gate.Stage = "test" }, false},
+		"another policy":           {func(now *turns, _ *v1alpha1.OmniClusterRollout) { now.gate.Policy = "other" }, false},
+		"overridden since": {func(now *turns, _ *v1alpha1.OmniClusterRollout) {
+			now.gate.Ticket = nil
+			now.override()
+		}, true},
+		"an override that was used": {func(now *turns, _ *v1alpha1.OmniClusterRollout) {
+			now.gate.Ticket = nil
+			now.override()
+			now.cluster.Status.Rollout.Override.UsedTime = &used
+		}, false},
+		"an override that this decision uses up": {func(now *turns, decided *v1alpha1.OmniClusterRollout) {
+			now.gate.Ticket = nil
+			now.override()
+			decided.Override = now.cluster.Status.Rollout.Override.DeepCopy()
+			decided.Override.UsedTime = &used
+		}, false},
+		"an override that this decision has": {func(now *turns, decided *v1alpha1.OmniClusterRollout) {
+			now.gate.Ticket = nil
+			now.override()
+			decided.Override = now.cluster.Status.Rollout.Override.DeepCopy()
+		}, true},
+		"no status any more": {func(now *turns, _ *v1alpha1.OmniClusterRollout) {
+			now.gate.Ticket = nil
+			now.cluster.Status.Rollout = nil
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tt := newTurns(t)
+			tt.ask("v1.35.0", "v1.36.1")
+			tt.decide()
+			tt.ticket()
+
+			d := tt.decide()
+			if !d.Begins() || d.BeginsWithoutTurn() || d.HasBegun() {
+				t.Fatalf("begins %t, without a turn %t, has begun %t", d.Begins(), d.BeginsWithoutTurn(), d.HasBegun())
+			}
+
+			tt.cluster.Status.Rollout = tt.cluster.Status.Rollout.DeepCopy()
+			test.now(tt, d.Rollout())
+
+			if got := d.MayBegin(tt.cluster, tt.gate); got != test.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+
+	// What has begun goes on without its ticket.
+	tt := newTurns(t)
+	tt.begin("v1.35.0", "v1.36.1")
+	tt.gate.Ticket = nil
+
+	if d := tt.decide(); !d.HasBegun() || !d.MayBegin(tt.cluster, tt.gate) {
+		t.Errorf("has begun %v", d.HasBegun())
+	}
+}
+
+// What Omni destroys already waits for no turn, and is no reason to look for a policy; nor is what waits.
+func TestWhatHasBegunNeedsNoTurn(t *testing.T) {
+	begun := teardown("begun", time.Unix(0, 0))
+	begun.Kind, begun.TearingDown = plan.KindMachineRemoval, true
+
+	waits := plan.Change{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo", Kind: plan.KindKubernetesVersion}
+	free := plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "free"}
+	all := Gate{
+		Policy: "fleet", Governed: true, Gates: func(v1alpha1.ChangeKind) bool { return true },
+		Judge: func(v1alpha1.OmniClusterRollout) Wait { return closed() },
+	}
+
+	d := Decide(Facts{Cluster: newCluster(), Plan: planned(begun, free, waits), Gate: all, Now: time.Unix(100, 0)})
+	if !d.Admits(begun) || !d.Admits(free) || d.Admits(waits) {
+		t.Errorf("begun %v, free %v, waits %v", d.Admits(begun), d.Admits(free), d.Admits(waits))
+	}
+
+	if Decide(Facts{Cluster: newCluster(), Plan: planned(begun, free)}).BeginsWithoutTurn() {
+		t.Error("nothing of it needs a turn")
+	}
+
+	suspended := newCluster()
+	suspended.Spec.Suspend = true
+
+	if Decide(Facts{Cluster: suspended, Plan: planned(waits)}).BeginsWithoutTurn() {
+		t.Error("nothing begins")
+	}
+}
+
+// A turn that only destroys has begun when Omni has, and is over when nothing of it is left.
+func TestTurnOfADestruction(t *testing.T) {
+	removal := plan.Change{Action: plan.ActionDestroy, Type: "MachineSetNodes.omni.sidero.dev", ID: "m1", Kind: plan.KindMachineRemoval, Destructive: true}
+	begun := removal
+	begun.TearingDown = true
+
+	now := time.Unix(10000, 0)
+	admitted := metav1.Time{Time: now.Add(-time.Hour)}
+
+	for name, test := range map[string]struct {
+		plan     *plan.Plan
+		hasBegun bool
+		state    v1alpha1.RolloutState
+		last     v1alpha1.RolloutOutcome
+	}{
+		"it has not begun": {planned(removal), false, "", v1alpha1.RolloutReturned},
+		"it has begun":     {planned(begun), true, v1alpha1.RolloutAdmitted, ""},
+		"it is over":       {planned(), true, "", v1alpha1.RolloutDone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := newCluster()
+			digest := Decision{facts: Facts{Cluster: cluster}}.salted(removal)
+			cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{
+				Governed: true, Policy: "fleet", State: v1alpha1.RolloutAdmitted, Hash: "hash", Changes: []string{digest}, AdmittedSince: &admitted,
+			}
+			gate := Gate{
+				Policy: "fleet", Governed: true, Gates: func(v1alpha1.ChangeKind) bool { return true },
+				Judge: func(v1alpha1.OmniClusterRollout) Wait { return Wait{} },
+				Turn:  Turn{Healthy: true, Since: admitted.Time, Tried: now.Add(-30 * time.Minute), ReadyTime: time.Minute, Deadline: 2 * time.Hour},
+			}
+
+			d := Decide(Facts{Cluster: cluster, Plan: test.plan, Gate: gate, Now: now})
+
+			var last v1alpha1.RolloutOutcome
+			if d.Rollout().Last != nil {
+				last = d.Rollout().Last.Result
+			}
+
+			if d.HasBegun() != test.hasBegun || d.Rollout().State != test.state || last != test.last {
+				t.Errorf("has begun %v, state %q, last %q", d.HasBegun(), d.Rollout().State, last)
+			}
+		})
+	}
+}
+
+// The order in which a plan names the changes makes no other turn of them: the ticket is for their hash.
+func TestHashOfATurnHasNoOrder(t *testing.T) {
+	one, two := create("one"), create("two")
+	one.Kind, two.Kind, one.Digest, two.Digest = plan.KindMachineConfig, plan.KindMachineConfig, "1", "2"
+	gate := Gate{
+		Policy: "fleet", Governed: true, Gates: func(v1alpha1.ChangeKind) bool { return true },
+		Judge: func(v1alpha1.OmniClusterRollout) Wait { return closed() },
+	}
+
+	first := Decide(Facts{Cluster: newCluster(), Plan: planned(one, two), Gate: gate}).Rollout()
+	second := Decide(Facts{Cluster: newCluster(), Plan: planned(two, one), Gate: gate}).Rollout()
+
+	if first.Hash == "" || first.Hash != second.Hash || !slices.Equal(first.Changes, second.Changes) {
+		t.Errorf("%q and %q", first.Hash, second.Hash)
 	}
 }
