@@ -173,6 +173,10 @@ func TestWholePlan(t *testing.T) {
 				t.Errorf("stop %q, tried %v, follows %v", d.stop, d.Tried(), d.Follows())
 			}
 
+			if got := d.Outcome().Reason(); (got == v1alpha1.ReasonSecondWriter) != (test.stop == HoldSecondWriter) {
+				t.Errorf("reason %q", got)
+			}
+
 			if d.HasChangesToTry() != (test.stop == HoldNone && len(test.facts.Plan.Changes) > 0) {
 				t.Errorf("may apply: %v", d.HasChangesToTry())
 			}

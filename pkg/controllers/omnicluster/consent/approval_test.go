@@ -109,3 +109,33 @@ func TestApproveByTheHashOfWhatNeedsIt(t *testing.T) {
 		})
 	}
 }
+
+// Approvals outlast runs without a plan, and are all that is kept of one.
+func TestApprovalsWithoutAPlan(t *testing.T) {
+	approved := approvalsOf([]plan.Change{teardown("a", time.Unix(0, 0))})
+
+	for name, test := range map[string]struct {
+		plan    *v1alpha1.OmniClusterPlan
+		isPlan  bool
+		kept    *v1alpha1.OmniClusterPlan
+		without *v1alpha1.OmniClusterPlan // after ForgetApprovals
+	}{
+		"none":                   {nil, false, nil, nil},
+		"a plan":                 {&v1alpha1.OmniClusterPlan{Hash: "h", Creates: 1}, true, nil, &v1alpha1.OmniClusterPlan{Hash: "h", Creates: 1}},
+		"approvals":              {&v1alpha1.OmniClusterPlan{Approved: approved}, false, &v1alpha1.OmniClusterPlan{Approved: approved}, nil},
+		"a plan, partly allowed": {&v1alpha1.OmniClusterPlan{Destructive: 1, Approved: approved}, true, &v1alpha1.OmniClusterPlan{Approved: approved}, &v1alpha1.OmniClusterPlan{Destructive: 1}},
+	} {
+		status := v1alpha1.OmniClusterStatus{Plan: test.plan}
+		if got := IsPlan(status.Plan); got != test.isPlan {
+			t.Errorf("%s: is a plan: %v", name, got)
+		}
+
+		if diff := cmp.Diff(test.kept, KeepApprovals(status)); diff != "" {
+			t.Errorf("%s: kept: %s", name, diff)
+		}
+
+		if ForgetApprovals(&status); !cmp.Equal(test.without, status.Plan) {
+			t.Errorf("%s: %s", name, cmp.Diff(test.without, status.Plan))
+		}
+	}
+}

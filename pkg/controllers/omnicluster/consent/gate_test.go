@@ -33,7 +33,8 @@ func TestChangesWaitForTheirTurn(t *testing.T) {
 	}
 
 	status := tt.status()
-	if !slices.Equal(status.Kinds, []v1alpha1.ChangeKind{"KubernetesVersion", "TalosVersion"}) || status.HeldSince == nil || len(status.Hash) != 64 || len(status.Changes) != 2 {
+	if !slices.Equal(status.Kinds, []v1alpha1.ChangeKind{"KubernetesVersion", "TalosVersion"}) || status.HeldSince == nil || len(status.Hash) != 64 || len(status.Changes) != 2 ||
+		!status.Governed || status.Policy != "fleet" || status.Stage != "prod" {
 		t.Errorf("%+v", status)
 	}
 
@@ -459,5 +460,29 @@ func TestHashOfATurnHasNoOrder(t *testing.T) {
 
 	if first.Hash == "" || first.Hash != second.Hash || !slices.Equal(first.Changes, second.Changes) {
 		t.Errorf("%q and %q", first.Hash, second.Hash)
+	}
+}
+
+// A turn that was given back says nothing about the failure before it; without a policy there is no failure any more.
+func TestFailureOutlastsATurnThatReturns(t *testing.T) {
+	tt := newTurns(t)
+	tt.ask("v1.35.0", "v1.36.1")
+	tt.decide()
+	tt.ticket()
+	tt.decide()
+	tt.cluster.Status.Rollout.Failure = &v1alpha1.RolloutFailure{Hash: "older", Message: "x"}
+	tt.gate.Ticket = nil
+	tt.decide()
+	tt.expect(v1alpha1.RolloutHeld, "1.35.0", v1alpha1.RolloutReturned)
+
+	if tt.status().Failure == nil {
+		t.Error("the failure is forgotten")
+	}
+
+	tt.gate = Gate{}
+	tt.decide()
+
+	if status := tt.status(); status.Failure != nil || !status.Governed {
+		t.Errorf("without a policy: %+v", status)
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
@@ -72,6 +74,14 @@ func TestRecordIsUpdated(t *testing.T) {
 		"a size that was applied in this run": {
 			before: appliedRecord{{ID: "w", Size: "pool/3"}}, wanted: states(class("w", "pool/5")), live: states(class("w", "pool/3")),
 			want: appliedRecord{{ID: "w", Size: "pool/5"}},
+		},
+		"a machine that was added, and a size that was refused": {
+			before: appliedRecord{{ID: "w", Machines: []string{"m1"}}}, wanted: states(static("w", "m1", "m2")), live: states(static("w", "m1", "m2")),
+			left: []plan.Change{update(setType, "w")}, want: appliedRecord{{ID: "w", Machines: []string{"m1", "m2"}}},
+		},
+		"suspended: what is wanted and there stays": {
+			before: appliedRecord{{ID: "w", Machines: []string{"m1", "m2"}}}, stands: true,
+			wanted: states(static("w", "m1")), live: states(static("w", "m1", "m2")), want: appliedRecord{{ID: "w", Machines: []string{"m1"}}},
 		},
 		"a machine on its way to another set": {
 			before: appliedRecord{{ID: "a", Machines: []string{"m1"}}, {ID: "b", Machines: []string{"m2"}}},
@@ -173,6 +183,35 @@ func TestRecordExceeds(t *testing.T) {
 	} {
 		if got := test.after.exceeds(before); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// What an object made of one cluster is no permission for the cluster that took its place.
+func TestRecordIsOfOneCluster(t *testing.T) {
+	status := v1alpha1.OmniClusterStatus{
+		OmniClusterID: "id", AppliedMachineSets: []v1alpha1.AppliedMachineSet{{ID: "w", Size: "3"}}, AppliedManifests: []string{"m"},
+	}
+	untold := status
+	untold.OmniClusterID = ""
+
+	for name, test := range map[string]struct {
+		status v1alpha1.OmniClusterStatus
+		live   omni.Live
+		counts bool
+	}{
+		"the same cluster":           {status, omni.Live{Exists: true, UUID: "id"}, true},
+		"another one":                {status, omni.Live{Exists: true, UUID: "new"}, false},
+		"Omni has not told which":    {status, omni.Live{Exists: true}, false},
+		"its ID was not written yet": {untold, omni.Live{Exists: true, UUID: "id"}, true},
+	} {
+		record := RecordOf(test.status, test.live)
+		if (record.foreign(teardown("w", time.Time{}), []plan.SetState{{ID: "w", Size: "3"}}) == "") != test.counts {
+			t.Errorf("%s: its sets: %+v", name, record)
+		}
+
+		if group := (plan.Change{Action: plan.ActionDestroy, Type: plan.TypeManifestGroup, ID: "m", Destructive: true}); (record.foreign(group, nil) == "") != test.counts {
+			t.Errorf("%s: its manifests: %+v", name, record)
 		}
 	}
 }
