@@ -3,9 +3,11 @@ package redact_test
 import (
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,23 +15,25 @@ import (
 )
 
 func TestSecrets(t *testing.T) {
-	secrets := redact.Of("hunter", "hunter2-the-real-password", "first line\nsecond-line\npin99", `can"ar\y<4>'s`, "48151623", "abc", "tr0ub", "a+b c/d&e=f")
+	secrets := redact.Of("hunter", "hunter2-the-real-password", "first line\nsecond-line\npin99", `can"ar\y<4>'s`, "48151623", "abc", "tr0ub", "a+b c/d&e=f", "päss😀wörd")
 
 	for given, want := range map[string]string{
-		"nothing of it, abc":                            "nothing of it, abc",
-		"denied: hunter2-the-real-password":             "denied: [removed]",
-		"hunter, hunters and hunter2":                   "[removed], hunters and hunter2",
-		"cut: hunter2-the-re...":                        "cut: [removed]...",
-		"cut by YAML: `hunter2...` into int":            "cut by YAML: `[removed]...` into int",
-		"in the middle: xxthe-real-xx":                  "in the middle: xx[removed]xx",
-		"folded: first   line second-line":              "folded: [removed]",
-		"a short line: pin99.":                          "a short line: [removed].",
-		`JSON {"a":"can\"ar\\y\u003c4\u003e's"}`:        `JSON {"a":"[removed]"}`,
-		`quoted JSON "{\"a\":\"can\\\"ar\\\\y<4>'s\"}"`: `quoted JSON "{\"a\":\"[removed]\"}"`,
-		`YAML 'can"ar\y<4>''s'`:                         `YAML '[removed]'`,
-		"HTML can&#34;ar\\y&lt;4&gt;&#39;s":             "HTML [removed]",
-		"/path/a+b%20c%2Fd&e=f":                         "/path/[removed]",
-		"?query=a%2Bb+c%2Fd%26e%3Df&x":                  "?query=[removed]&x",
+		"nothing of it, abc":                                "nothing of it, abc",
+		"denied: hunter2-the-real-password":                 "denied: [removed]",
+		"hunter, hunters and hunter2":                       "[removed], hunters and hunter2",
+		"cut: hunter2-the-re...":                            "cut: [removed]...",
+		"cut by YAML: `hunter2...` into int":                "cut by YAML: `[removed]...` into int",
+		"in the middle: xxthe-real-xx":                      "in the middle: xx[removed]xx",
+		"folded: first   line second-line":                  "folded: [removed]",
+		"a short line: pin99.":                              "a short line: [removed].",
+		`JSON {"a":"can\"ar\\y\u003c4\u003e's"}`:            `JSON {"a":"[removed]"}`,
+		`quoted JSON "{\"a\":\"can\\\"ar\\\\y<4>'s\"}"`:     `quoted JSON "{\"a\":\"[removed]\"}"`,
+		`YAML 'can"ar\y<4>''s'`:                             `YAML '[removed]'`,
+		`ASCII JSON {"a":"p\u00e4ss\ud83d\ude00w\u00f6rd"}`: `ASCII JSON {"a":"[removed]"}`,
+		`half a pair \ud83d, of \ude00 hunter`:              `half a pair \ud83d, of \ude00 [removed]`,
+		"HTML can&#34;ar\\y&lt;4&gt;&#39;s":                 "HTML [removed]",
+		"/path/a+b%20c%2Fd&e=f":                             "/path/[removed]",
+		"?query=a%2Bb+c%2Fd%26e%3Df&x":                      "?query=[removed]&x",
 		"base64 " + base64.RawStdEncoding.EncodeToString([]byte("hunter2-the-real-password")): "base64 [removed]",
 		"base64 of a short one " + b64("tr0ub") + ".":                                         "base64 of a short one [removed].",
 		"inside " + b64(`{"a":"x","b":"48151623"}`):                                           "inside eyJhIjoieCIsImIiOi[removed]J9",
@@ -55,6 +59,41 @@ func TestNoSecrets(t *testing.T) {
 
 	if got := none.With(redact.Of("s3cret")).Remove("no s3cret"); got != "no [removed]" {
 		t.Error(got)
+	}
+}
+
+func TestWithHoldsBoth(t *testing.T) {
+	ours := redact.Of("hunter2-the-first")
+	both, others := ours.With(redact.Of("tr0ubadour/second")), ours.With(redact.Of("c0rrect=horse=third"))
+
+	const text = "hunter2-the-first, tr0ubadour/second, c0rrect=horse=third"
+
+	for name, test := range map[string]struct {
+		secrets *redact.Secrets
+		want    string
+	}{
+		"both":       {both, "[removed], [removed], c0rrect=horse=third"},
+		"others":     {others, "[removed], tr0ubadour/second, [removed]"},
+		"with none":  {ours.With(nil), "[removed], tr0ubadour/second, c0rrect=horse=third"},
+		"with empty": {ours.With(redact.Of()), "[removed], tr0ubadour/second, c0rrect=horse=third"},
+		"by itself":  {ours, "[removed], tr0ubadour/second, c0rrect=horse=third"},
+	} {
+		if got := test.secrets.Remove(text); got != test.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
+// All texts and numbers of a document may be secret: a password need not be quoted.
+func TestLeaves(t *testing.T) {
+	got := redact.Leaves(map[string]any{
+		"name": "one", "list": []any{"two", map[string]any{"deep": "three"}, []any{json.Number("4815.1623")}},
+		"pin": int64(48151623), "ratio": 4815.25, "flag": true, "nothing": nil,
+	})
+	slices.Sort(got)
+
+	if want := []string{"4815.1623", "4815.25", "48151623", "one", "three", "two"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
 	}
 }
 
