@@ -58,19 +58,32 @@ func TestApplyNoticesAnotherID(t *testing.T) {
 
 // A patch that belongs to another cluster by now, or was made again, is not torn down.
 func TestApplyLooksAgainBeforeItDestroysAPatch(t *testing.T) {
-	for name, cluster := range map[string]string{"of another cluster": "other", "made again": "demo"} {
-		t.Run(name, func(t *testing.T) {
-			st := omnitest.NewFakeOmni()
-			mustSync(t, st, omnitest.FullTemplate)
-
-			patch := omnitest.Labelled(omnires.NewConfigPatch("500-mine"), "demo")
-			omnitest.MustCreate(t, st, patch)
-
-			plan := mustPlan(t, st, omnitest.FullTemplate, Options{})
-
+	patch := omnitest.Labelled(omnires.NewConfigPatch("500-mine"), "demo")
+	again := func(cluster string) func(*testing.T, *omnitest.FakeOmni) {
+		return func(t *testing.T, st *omnitest.FakeOmni) {
 			omnitest.MustDestroy(t, st, patch)
 			time.Sleep(2 * time.Millisecond)
 			omnitest.MustCreate(t, st, omnitest.Labelled(omnires.NewConfigPatch("500-mine"), cluster))
+		}
+	}
+
+	for name, meanwhile := range map[string]func(*testing.T, *omnitest.FakeOmni){
+		"made again for another cluster": again("other"),
+		"made again":                     again("demo"),
+		"given to another cluster": func(t *testing.T, st *omnitest.FakeOmni) {
+			omnitest.MustChange(t, st, patch, func(p *omnires.ConfigPatch) { p.Metadata().Labels().Set(omnires.LabelCluster, "other") })
+		},
+		"taken out of the cluster": func(t *testing.T, st *omnitest.FakeOmni) {
+			omnitest.MustChange(t, st, patch, func(p *omnires.ConfigPatch) { p.Metadata().Labels().Delete(omnires.LabelCluster) })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, omnitest.FullTemplate)
+			omnitest.MustCreate(t, st, patch)
+
+			plan := mustPlan(t, st, omnitest.FullTemplate, Options{})
+			meanwhile(t, st)
 
 			if _, err := Apply(t.Context(), st, plan, ApplyOptions{Consent: EveryChange}); !errors.Is(err, omni.ErrPlanOutdated) {
 				t.Errorf("error %v", err)
