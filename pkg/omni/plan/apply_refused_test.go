@@ -125,6 +125,29 @@ func TestApplyKeepsTheSetWhoseSuccessorIsRefused(t *testing.T) {
 	}
 }
 
+// TestApplyKeepsTheSetWhoseSuccessorIsNotTried checks the same for a successor that is not even tried, because Omni refuses
+// its patch, which comes first.
+func TestApplyKeepsTheSetWhoseSuccessorIsNotTried(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, omnitest.FullTemplate)
+
+	plan := mustPlan(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument+classWorkers("renamed", "2", netPatch), Options{})
+	noting := &omnitest.RefusingOmni{CoreState: st, Refuse: "400-net", With: status.Error(codes.InvalidArgument, "failed to validate: no such field")}
+
+	result, err := Apply(t.Context(), state.WrapCore(noting), plan, ApplyOptions{Consent: EveryChange})
+	if refusalOf(err) == nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff([]string{"create MachineSet demo-renamed", "destroy MachineSet demo-workers"}, changes(result.Skipped)); diff != "" || len(result.Taken()) > 0 {
+		t.Errorf("%s, took %v", diff, changes(result.Taken()))
+	}
+
+	if diff := cmp.Diff([]string{"create ConfigPatch 400-net"}, noting.Writes); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // TestApplyDoesNotRepeatAKnownRefusal checks that a recently refused change is not tried again, and holds back the same
 // steps.
 func TestApplyDoesNotRepeatAKnownRefusal(t *testing.T) {

@@ -232,6 +232,44 @@ func TestApplyDestroysWithoutWaiting(t *testing.T) {
 	}
 }
 
+// A teardown that is not over keeps the later phases waiting, and nothing of its own.
+func TestApplyRequestsAllTeardownsOfAPhase(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument+classWorkers("a", "1")+classWorkers("b", "1"))
+
+	for _, name := range []string{"a", "b"} {
+		if err := st.AddFinalizer(t.Context(), omnitest.SetNamed("demo", name).Metadata(), "MachineSetStatusController"); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	result, err := Apply(t.Context(), st, mustPlan(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument, Options{}), ApplyOptions{Consent: EveryChange})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	both := []string{"destroy MachineSet demo-a", "destroy MachineSet demo-b"}
+	if diff := cmp.Diff(both, changes(result.Requested)); diff != "" {
+		t.Error(diff)
+	}
+
+	if diff := cmp.Diff(both, changes(result.Taken())); diff != "" {
+		t.Errorf("taken: %s", diff)
+	}
+}
+
+// What a call made or began, for events: a destroy counts once, when it begins, and what destroys comes first.
+func TestTaken(t *testing.T) {
+	made := Change{Action: ActionCreate, ID: "made"}
+	began := Change{Action: ActionDestroy, ID: "began", Destructive: true}
+	ended := Change{Action: ActionDestroy, ID: "ended", Destructive: true}
+
+	taken := Result{Applied: []Change{made, ended}, Pending: []Change{began}, Requested: []Change{began}}.Taken()
+	if diff := cmp.Diff([]Change{began, made}, taken); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestApplyHoldsBackWithoutLeave(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, omnitest.FullTemplate)
