@@ -40,6 +40,9 @@ func TestHoldBack(t *testing.T) {
 
 		return s
 	}
+	begunPatch := patch(ActionDestroy, "demo-old", "")
+	begunPatch.change.TearingDown = true
+
 	kernelArgs := func(machine string) step {
 		return step{change: Change{Action: ActionUpdate, Type: omnires.KernelArgsType, ID: machine}, machines: []string{machine}}
 	}
@@ -50,6 +53,7 @@ func TestHoldBack(t *testing.T) {
 	}{
 		"nothing destructive":                   {[]step{newNode("demo-workers"), patch(ActionDestroy, "", "")}, []bool{false, false}},
 		"the destructive change itself":         {[]step{lostNode, lostSet, shrunkSet}, []bool{true, true, true}},
+		"the end of its patch, begun":           {[]step{lostSet, begunPatch}, []bool{true, false}},
 		"what is begun goes on":                 {[]step{begun}, []bool{false}},
 		"a new machine of a held set":           {[]step{shrunkSet, newNode("demo-class")}, []bool{true, true}},
 		"a new machine elsewhere":               {[]step{shrunkSet, newNode("demo-workers")}, []bool{true, false}},
@@ -85,6 +89,22 @@ func TestHoldBackByChange(t *testing.T) {
 	set := func(id string) step {
 		return step{change: Change{Action: ActionDestroy, Type: omnires.MachineSetType, ID: id, Set: id, Destructive: true}, set: id}
 	}
+	begun := func(s step) step {
+		s.change.TearingDown = true
+
+		return s
+	}
+	labels := func(id string) step {
+		return step{change: Change{Action: ActionUpdate, Type: omnires.MachineSetType, ID: id, Set: id}, set: id}
+	}
+	joins := func(set, machine string) step {
+		return step{change: Change{Action: ActionCreate, Type: omnires.MachineSetNodeType, ID: machine, Set: set}, set: set, machines: []string{machine}}
+	}
+	ofControlPlane := func(s step) step {
+		s.controlPlane = true
+
+		return s
+	}
 	patchOf := func(set, machine string) step {
 		return step{change: Change{Action: ActionDestroy, Type: omnires.ConfigPatchType, ID: "p"}, set: set, machines: []string{machine}}
 	}
@@ -99,6 +119,9 @@ func TestHoldBackByChange(t *testing.T) {
 		"a set with a machine that has none":     {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{"demo-a"}, []bool{true, true}},
 		"a set whose machines have consent, too": {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{"demo-a", omnitest.Machine1}, []bool{false, false}},
 		"a machine waits with its set":           {[]step{node("demo-a", omnitest.Machine1), set("demo-a")}, []string{omnitest.Machine1}, []bool{true, true}},
+		"a set that goes already":                {[]step{node("demo-a", omnitest.Machine1), begun(set("demo-a"))}, nil, []bool{true, false}},
+		"another change of its set":              {[]step{node("demo-a", omnitest.Machine1), labels("demo-a")}, nil, []bool{true, false}},
+		"a new member of a control plane":        {[]step{ofControlPlane(node("demo-a", omnitest.Machine1)), ofControlPlane(joins("demo-a", omnitest.Machine2))}, nil, []bool{true, false}},
 		"a machine of another set":               {[]step{node("demo-b", omnitest.Machine1), set("demo-a")}, []string{"demo-a"}, []bool{true, false}},
 		"patches go with their machine": {
 			[]step{patchOf("demo-a", omnitest.Machine1), patchOf("demo-b", omnitest.Machine2), node("demo-a", omnitest.Machine1), node("demo-b", omnitest.Machine2)},
@@ -121,6 +144,7 @@ func TestApplyLooksAgainBeforeItDestroys(t *testing.T) {
 		"another owner's mark": func(t *testing.T, st *omnitest.FakeOmni) {
 			omnitest.MustChange(t, st, omnitest.ClusterNamed("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set("omni.texashpc.com/owner-uid", "uid-2") })
 		},
+		"the cluster is gone": func(t *testing.T, st *omnitest.FakeOmni) { omnitest.MustDestroy(t, st, omnitest.ClusterNamed("demo")) },
 		"a lock": func(t *testing.T, st *omnitest.FakeOmni) {
 			omnitest.MustChange(t, st, omnitest.ClusterNamed("demo"), func(c *omnires.Cluster) { c.Metadata().Annotations().Set(omnires.ClusterLocked, "") })
 		},

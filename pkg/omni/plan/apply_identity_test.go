@@ -23,18 +23,22 @@ func TestApplyNoticesAnotherID(t *testing.T) {
 		return made
 	}
 
+	all := omnitest.FullTemplate + classWorkers("sized", "5") + machine(omnitest.Machine2, netPatch)
+
 	for name, test := range map[string]struct {
 		document string // empty: a deletion
 		writes   bool
 	}{
 		"a deletion":          {"", false},
 		"a set goes":          {omnitest.ClusterDocument + omnitest.ControlPlaneDocument, false},
-		"nothing is to go":    {omnitest.FullTemplate + "---\nkind: Workers\nname: more\n", true},
-		"nothing has changed": {omnitest.FullTemplate, false},
+		"a set gets smaller":  {omnitest.FullTemplate + classWorkers("sized", "3") + machine(omnitest.Machine2, netPatch), false},
+		"a patch goes":        {omnitest.FullTemplate + classWorkers("sized", "5") + machine(omnitest.Machine2), false},
+		"nothing is to go":    {all + "---\nkind: Workers\nname: more\n", true},
+		"nothing has changed": {all, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := omnitest.NewFakeOmni()
-			mustSync(t, st, omnitest.FullTemplate)
+			mustSync(t, st, all)
 			omnitest.MustCreate(t, st, identity("old"))
 
 			plan, err := Delete(t.Context(), st, "demo", DeleteOptions{})
