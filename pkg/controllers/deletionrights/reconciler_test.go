@@ -33,6 +33,7 @@ type bench struct {
 	t      *testing.T
 	writes []string
 	refuse error
+	broken error // of every list
 	r      *reconciler
 }
 
@@ -51,6 +52,9 @@ func newBench(t *testing.T, objects ...client.Object) *bench {
 		},
 		Patch: func(ctx context.Context, api client.WithWatch, object client.Object, change client.Patch, options ...client.PatchOption) error {
 			return b.write("patch "+object.GetName(), func() error { return api.Patch(ctx, object, change, options...) })
+		},
+		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			return errors.Join(b.broken, api.List(ctx, list, options...))
 		},
 		Delete: func(ctx context.Context, api client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			return b.write("delete "+object.GetName(), func() error { return api.Delete(ctx, object, options...) })
@@ -154,16 +158,54 @@ func TestKeepsWhileNeeded(t *testing.T) {
 	}
 }
 
-// An upgrade may give the controller another account.
+// One of many is enough, wherever it is among them.
+func TestKeepsForOneOfMany(t *testing.T) {
+	t.Parallel()
+
+	for _, held := range []string{"a", "b", "c"} {
+		objects := []client.Object{binding("binding", "account"), lease()}
+
+		for _, name := range []string{"a", "b", "c"} {
+			cluster := &v1alpha1.OmniCluster{ObjectMeta: named(name)}
+			if name == held {
+				cluster.Finalizers = []string{v1alpha1.Finalizer}
+			}
+
+			objects = append(objects, cluster)
+		}
+
+		newBench(t, objects...).run(t.Context(), "patch lease", "create binding-deletion")
+	}
+}
+
+// While it is not known whether anything is to be cleaned up, nothing is released.
+func TestReleasesNothingInTheDark(t *testing.T) {
+	t.Parallel()
+
+	b := newBench(t, binding("binding", "account"), lease(), &v1alpha1.OmniCluster{ObjectMeta: named("c", v1alpha1.Finalizer)})
+	b.run(t.Context(), "patch lease", "create binding-deletion")
+
+	b.writes, b.broken = nil, errors.New("the cache is not there")
+	if _, err := b.r.Reconcile(t.Context(), reconcile.Request{}); !errors.Is(err, b.broken) || len(b.writes) > 0 {
+		t.Errorf("%v, written %q", err, b.writes)
+	}
+}
+
+// An upgrade may give the controller another account, or another role.
 func TestCopyFollowsTheRoleBinding(t *testing.T) {
 	t.Parallel()
 
-	b := newBench(t, binding("binding", "new"), binding("binding-deletion", "old"), &v1alpha1.OmniConnection{ObjectMeta: named("o", v1alpha1.Finalizer)}, lease())
-	b.run(t.Context(), "patch lease", "delete binding-deletion", "create binding-deletion")
+	account, role := binding("binding-deletion", "old"), binding("binding-deletion", "new")
+	role.RoleRef.Name = "old"
 
-	kept := &rbacv1.RoleBinding{}
-	if b.finalizers(kept, "binding-deletion"); kept.Subjects[0].Name != "new" {
-		t.Errorf("%+v", kept)
+	for name, outdated := range map[string]*rbacv1.RoleBinding{"account": account, "role": role} {
+		b := newBench(t, binding("binding", "new"), outdated, &v1alpha1.OmniConnection{ObjectMeta: named("o", v1alpha1.Finalizer)}, lease())
+		b.run(t.Context(), "patch lease", "delete binding-deletion", "create binding-deletion")
+
+		kept := &rbacv1.RoleBinding{}
+		if b.finalizers(kept, "binding-deletion"); kept.Subjects[0].Name != "new" || kept.RoleRef.Name != "controller" {
+			t.Errorf("%s: %+v", name, kept)
+		}
 	}
 }
 
