@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 // TestParentChanged checks that the objects of a cluster are reconciled at once when a change affects their access, and
@@ -49,5 +50,85 @@ func TestParentChanged(t *testing.T) {
 		if got := ParentChanged().Update(event.UpdateEvent{ObjectOld: test.before, ObjectNew: test.after}); got != test.want {
 			t.Errorf("%s: %v", name, got)
 		}
+	}
+}
+
+// The other hub that an object remembers keeps this hub's hands off the cluster when the OmniCluster is gone.
+func TestOtherHub(t *testing.T) {
+	for name, test := range map[string]struct {
+		noParent        bool
+		other, lookedAt string // status of the OmniCluster
+		known           string // of the object
+		want            string
+	}{
+		"no OmniCluster":                           {noParent: true},
+		"no OmniCluster, known before":             {noParent: true, known: "hub-2", want: "hub-2"},
+		"this hub's":                               {lookedAt: "hub-1"},
+		"this hub's again":                         {lookedAt: "hub-1", known: "hub-2"},
+		"another hub's":                            {lookedAt: "hub-1", other: "hub-2", want: "hub-2"},
+		"another hub's, seen by another":           {lookedAt: "hub-3", other: "hub-2", want: "hub-2"},
+		"only another hub has seen it":             {lookedAt: "hub-2", want: "hub-2"},
+		"only another hub has seen it, known else": {lookedAt: "hub-2", known: "hub-3", want: "hub-2"},
+		"nobody has seen it":                       {},
+		"nobody has seen it, known before":         {known: "hub-2", want: "hub-2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder := looptest.NewAPI()
+
+			if !test.noParent {
+				parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+				parent.Status.OtherHub, parent.Status.HubID = test.other, test.lookedAt
+				builder.WithObjects(parent)
+			}
+
+			release := &v1alpha1.OmniHelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "app"}}
+			release.Spec.ClusterRef.Name, release.Status.OtherHub = "demo", test.known
+
+			if got := OtherHub(t.Context(), builder.Build(), "hub-1", RequesterOf(release, nil)); got != test.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+// Work in a cluster ends when that is destroyed with its OmniCluster, and not before.
+func TestDestroying(t *testing.T) {
+	for name, test := range map[string]struct {
+		noParent, deleted bool
+		phase             string
+		want              bool
+	}{
+		"no OmniCluster":             {noParent: true},
+		"it lives":                   {phase: "Running"},
+		"its deletion waits":         {deleted: true, phase: "Running"},
+		"somebody tears it down":     {phase: v1alpha1.ClusterPhaseDestroying},
+		"it is being destroyed":      {deleted: true, phase: v1alpha1.ClusterPhaseDestroying, want: true},
+		"nothing is known of it yet": {deleted: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			builder := looptest.NewAPI()
+
+			if !test.noParent {
+				parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
+
+				if test.phase != "" {
+					parent.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{Phase: test.phase}
+				}
+
+				if test.deleted {
+					parent.DeletionTimestamp, parent.Finalizers = new(metav1.Now()), []string{v1alpha1.Finalizer}
+				}
+
+				builder.WithObjects(parent)
+			}
+
+			release := &v1alpha1.OmniHelmRelease{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "app"}}
+			release.Spec.ClusterRef.Name = "demo"
+
+			got, err := (&Access{Client: builder.Build()}).Destroying(t.Context(), RequesterOf(release, nil))
+			if err != nil || got != test.want {
+				t.Errorf("got %v, %v", got, err)
+			}
+		})
 	}
 }
