@@ -69,6 +69,13 @@ func TestShares(t *testing.T) {
 		}
 	}
 
+	// A number in quotes is no percentage: 50 clusters are not half of them.
+	for _, value := range []string{"50", "5 0%", "5x"} {
+		if got, err := stage.Concurrent(intstr.FromString(value), 10); err == nil || !strings.Contains(err.Error(), "neither a number nor a percentage") {
+			t.Errorf("%q at work: %d, %v", value, got, err)
+		}
+	}
+
 	for _, value := range []string{"0", "-1", "101", "0%", "101%", "ten", "10 %", "%", "1.5%", ""} {
 		if got, err := stage.Concurrent(intstr.Parse(value), 10); err == nil || !strings.Contains(err.Error(), value) {
 			t.Errorf("%q at work: %d, %v", value, got, err)

@@ -83,6 +83,31 @@ func TestCalendar(t *testing.T) {
 			}},
 			now: "2026-11-25T10:30:00Z", open: true, next: "2026-11-25T13:00:00Z",
 		},
+		"a window inside another": {
+			calendar: window.Calendar{Windows: []window.Weekly{
+				weekly([]time.Weekday{time.Wednesday}, 10, 0, 4*time.Hour, "UTC"), weekly([]time.Weekday{time.Wednesday}, 11, 0, time.Hour, "UTC"),
+			}},
+			now: "2026-11-25T10:30:00Z", open: true, next: "2026-11-25T14:00:00Z",
+		},
+		"between the freezes, which of them comes first": {
+			calendar: window.Calendar{Freezes: []window.Freeze{
+				{Name: "last", From: at(t, "2026-12-20T00:00:00Z"), Until: at(t, "2027-01-02T00:00:00Z")},
+				{Name: "next", From: at(t, "2026-12-01T00:00:00Z"), Until: at(t, "2026-12-02T00:00:00Z")},
+				{Name: "over", From: at(t, "2026-11-01T00:00:00Z"), Until: at(t, "2026-11-02T00:00:00Z")},
+			}},
+			now: "2026-11-25T10:30:00Z", open: true, next: "2026-12-01T00:00:00Z",
+		},
+		"after all freezes": {
+			calendar: window.Calendar{Freezes: []window.Freeze{{Name: "over", From: at(t, "2026-11-01T00:00:00Z"), Until: at(t, "2026-11-02T00:00:00Z")}}},
+			now:      "2026-11-25T10:30:00Z", open: true,
+		},
+		"a freeze that begins when the window is over": {
+			calendar: window.Calendar{
+				Windows: []window.Weekly{weekly([]time.Weekday{time.Wednesday}, 10, 0, 2*time.Hour, "UTC")},
+				Freezes: []window.Freeze{{Name: "next", From: at(t, "2026-11-25T13:00:00Z"), Until: at(t, "2026-11-26T00:00:00Z")}},
+			},
+			now: "2026-11-25T10:30:00Z", open: true, next: "2026-11-25T12:00:00Z",
+		},
 		"windows of two zones": {
 			calendar: window.Calendar{Windows: []window.Weekly{
 				weekly([]time.Weekday{time.Wednesday}, 10, 0, 2*time.Hour, berlin), weekly([]time.Weekday{time.Wednesday}, 5, 30, time.Hour, newYork),
