@@ -174,3 +174,81 @@ func TestLooksOfALongApply(t *testing.T) {
 		}
 	})
 }
+
+// A resource that cannot be looked up may be another cluster's: there is no plan then.
+func TestNoPlanWithoutALookForCollisions(t *testing.T) {
+	for _, kind := range []resource.Type{TypeMachineSet, TypeMachineSetNode, omnires.ConfigPatchType, omnires.ClusterType, omnires.ClusterUUIDType} {
+		unreadable := &unreadableOmni{RefusingOmni: omnitest.RefusingOmni{CoreState: omnitest.NewFakeOmni()}, kind: kind}
+
+		plan, err := Sync(t.Context(), state.WrapCore(unreadable), mustLoad(t, omnitest.FullTemplate+machine(omnitest.Machine2, netPatch)), Options{})
+		if !errors.Is(err, errUnreadable) {
+			t.Errorf("%s: %v, %+v", kind, err, plan)
+		}
+	}
+}
+
+// destroyingOmni calls a function before each destroy.
+type destroyingOmni struct {
+	state.CoreState
+
+	before func(context.Context, resource.Pointer) error
+}
+
+// Destroy implements state.CoreState.
+func (d *destroyingOmni) Destroy(ctx context.Context, pointer resource.Pointer, options ...state.DestroyOption) error {
+	if err := d.before(ctx, pointer); err != nil {
+		return err
+	}
+
+	return d.CoreState.Destroy(ctx, pointer, options...)
+}
+
+// Between the teardown and the destroy Omni may do anything. What is gone is done, what is held is pending, and the rest failed.
+func TestApplyWhenOmniIsQuicker(t *testing.T) {
+	destroy := []string{"destroy MachineSet demo-workers"}
+
+	for name, test := range map[string]struct {
+		before           func(*omnitest.FakeOmni) func(context.Context, resource.Pointer) error
+		applied, pending []string
+		fails            bool
+	}{
+		"nothing happens": {
+			func(*omnitest.FakeOmni) func(context.Context, resource.Pointer) error {
+				return func(context.Context, resource.Pointer) error { return nil }
+			}, destroy, []string{}, false,
+		},
+		"a finalizer is added": {
+			func(st *omnitest.FakeOmni) func(context.Context, resource.Pointer) error {
+				return func(ctx context.Context, pointer resource.Pointer) error {
+					return st.AddFinalizer(ctx, pointer, "MachineSetStatusController")
+				}
+			}, []string{}, destroy, false,
+		},
+		"it is gone": {
+			func(st *omnitest.FakeOmni) func(context.Context, resource.Pointer) error {
+				return func(ctx context.Context, pointer resource.Pointer) error { return st.Destroy(ctx, pointer) }
+			}, destroy, []string{}, false,
+		},
+		"Omni fails": {
+			func(*omnitest.FakeOmni) func(context.Context, resource.Pointer) error {
+				return func(context.Context, resource.Pointer) error { return errUnreadable }
+			}, []string{}, []string{}, true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument+omnitest.ClassDocument("cpu", "2"))
+
+			plan := mustPlan(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument, Options{})
+
+			result, err := Apply(t.Context(), state.WrapCore(&destroyingOmni{CoreState: st, before: test.before(st)}), plan, ApplyOptions{Consent: EveryChange})
+			if (err != nil) != test.fails || test.fails && !errors.Is(err, errUnreadable) {
+				t.Errorf("error %v", err)
+			}
+
+			if diff := cmp.Diff(test.applied, changes(result.Applied)) + cmp.Diff(test.pending, changes(result.Pending)); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
