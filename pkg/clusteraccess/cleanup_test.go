@@ -3,6 +3,7 @@ package clusteraccess
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -26,6 +27,7 @@ type cleanupFixture struct {
 
 	code      atomic.Int32 // of the workload cluster
 	ours      error        // of the management cluster; nil if it answers
+	only      string       // the kind of which ours is; empty: all
 	clock     time.Time
 	access    *Access
 	requester Requester
@@ -52,7 +54,7 @@ func newCleanupFixture(t *testing.T, objects ...client.Object) *cleanupFixture {
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "access"}, Data: map[string][]byte{"kubeconfig": config}}
 	api := looptest.NewAPI(append(objects, secret)...).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if l.ours != nil {
+			if l.ours != nil && (l.only == "" || fmt.Sprintf("%T", object) == l.only) {
 				return l.ours
 			}
 
@@ -182,15 +184,30 @@ func TestOurOwnAPIFails(t *testing.T) {
 		apierrors.NewTooManyRequests("not now", 1), apierrors.NewServiceUnavailable("not now"), apierrors.NewInternalError(errors.New("not now")),
 		context.DeadlineExceeded,
 	} {
-		l := newCleanupFixture(t)
-		l.ours = failure
+		for _, only := range []string{"", "*v1alpha1.OmniCluster", "*v1.Secret"} {
+			l := newCleanupFixture(t)
+			l.ours, l.only = failure, only
 
-		if cleanup, _, err := l.plan(); !errors.Is(err, failure) || cleanup.Action != 0 {
-			t.Errorf("%v: got %d, %v", failure, cleanup.Action, err)
+			if cleanup, _, err := l.plan(); !errors.Is(err, failure) || cleanup.Action != 0 {
+				t.Errorf("%q, %v: got %d, %v", only, failure, cleanup.Action, err)
+			}
+
+			l.ours = nil
+			l.expect(ActionCleanUp, "")
 		}
+	}
+}
 
-		l.ours = nil
-		l.expect(ActionCleanUp, "")
+// TestCleanupOfAProcessThatStops checks that a cluster does not count as gone because a process ends in the middle of its question.
+func TestCleanupOfAProcessThatStops(t *testing.T) {
+	l := newCleanupFixture(t)
+	l.code.Store(http.StatusForbidden)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+
+	if cleanup, _, err := l.access.PlanCleanup(ctx, l.requester, l.clock); !errors.Is(err, context.Canceled) || cleanup.Action != 0 {
+		t.Errorf("got %d, %v", cleanup.Action, err)
 	}
 }
 
