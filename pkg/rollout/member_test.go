@@ -142,6 +142,22 @@ func TestMemberOf(t *testing.T) {
 			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
 			c.Status.Omni.ControlPlaneReady = false
 		}, unwell},
+		"an approval, and no API": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni.KubernetesAPIReady = false
+		}, unwell},
+		"an approval, and nothing is known of it in Omni": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni = nil
+		}, func(m *rollout.Member) { unwell(m); m.Kubernetes, m.Talos = "", "" }},
+		"an approval, and its sets are ready": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni.MachineSets = []v1alpha1.MachineSetStatus{{Name: "control-planes", Ready: true}, {Name: "workers", Ready: true}}
+		}, waits},
+		"an approval, and a set that is not": {func(c *v1alpha1.OmniCluster) {
+			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
+			c.Status.Omni.MachineSets = []v1alpha1.MachineSetStatus{{Name: "control-planes", Ready: true}, {Name: "workers"}}
+		}, unwell},
 		"an approval, and an upgrade": {func(c *v1alpha1.OmniCluster) {
 			ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
 			c.Status.Omni.Upgrades.Talos = &v1alpha1.UpgradeStatus{Phase: "Upgrading"}
