@@ -156,6 +156,56 @@ func TestTicketKept(t *testing.T) {
 	}
 }
 
+// A ticket says for which object it is: one of the same name that is made again must not use it.
+func TestTicketNamesItsCluster(t *testing.T) {
+	object, _ := after(t, policyOf(), list(memberOf("c", 0, wants(v2))), noon)
+
+	want := list(v1alpha1.RolloutTicket{Cluster: "c", UID: "uid-c", Stage: "canary", Hash: "hash-" + v2, Since: *seconds(noon)})
+	if diff := cmp.Diff(want, object.Status.Admitted); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// The cache has no order.
+func TestOrderOfMembersDoesNotCount(t *testing.T) {
+	members := list(
+		memberOf("a", 0, atWork("h", v1alpha1.ChangeKubernetesVersion)), memberOf("b", 0, wants(v2)), memberOf("c", 0, paused),
+		memberOf("d", 1, wants(v2)), memberOf("e", 0, failed("x")), memberOf("f", 2, runs(v2, time.Hour)),
+	)
+	tickets := policyOf(ticket("a", "canary", "h"), spec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.MaxFailed = 3 }))
+
+	reversed := slices.Clone(members)
+	slices.Reverse(reversed)
+
+	one, _ := after(t, tickets, members, noon)
+	other, _ := after(t, tickets, reversed, noon)
+
+	if diff := cmp.Diff(one.Status, other.Status); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// A cluster that no stage takes gets no ticket and takes no slot, whatever its status and its old ticket say.
+func TestClusterWithoutAStage(t *testing.T) {
+	for name, change := range map[string]func(*rollout.Member){
+		"held": wants(v2), "at work": atWork("h", v1alpha1.ChangeKubernetesVersion), "failed": failed("h"), "paused": paused,
+	} {
+		for _, stage := range []string{"", "canary", "former"} {
+			t.Run(name+" "+stage, func(t *testing.T) {
+				policy := policyOf()
+				if stage != "" {
+					policy = policyOf(ticket("none", stage, "h"))
+				}
+
+				object, _ := after(t, policy, list(memberOf("none", -1, change), memberOf("z", 2)), noon)
+				if got := admitted(object.Status); slices.Contains(got, "none") != (stage != "") {
+					t.Errorf("tickets: %q", got)
+				}
+			})
+		}
+	}
+}
+
 // TestTicketAgain holds the same changes again after a turn, so that the cluster gets a new ticket. The report about
 // the old ticket must not end the new one: times are whole seconds, and may come from different clocks.
 func TestTicketAgain(t *testing.T) {

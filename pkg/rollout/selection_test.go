@@ -75,9 +75,23 @@ func TestSelection(t *testing.T) {
 				t.Errorf("%+v", found)
 			}
 
+			if (found.Object != nil) != (test.want != "") || found.Object != nil && found.Object.Name != test.want {
+				t.Errorf("the policy: %+v", found.Object)
+			}
+
 			if usable := test.want != "" && test.conflict == 0 && !test.unusable; (found.Policy != nil) != usable {
 				t.Errorf("%+v", found)
 			}
 		})
+	}
+}
+
+// A policy that selected a cluster once, and holds nothing of it, does not concern it any more.
+func TestSelectionOfAPolicyThatHoldsNothing(t *testing.T) {
+	cluster := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"team": "a"}}}
+	cluster.Status.Rollout = &v1alpha1.OmniClusterRollout{Policy: "fleet", Governed: true}
+
+	if found := rollout.SelectionOf([]v1alpha1.OmniRolloutPolicy{policyFor("fleet", "b")}, cluster); found.Name != "" || found.Left || found.Revision != "" {
+		t.Errorf("%+v", found)
 	}
 }
