@@ -48,6 +48,31 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
+// What files and encoders make of values: a line break at the end, other blanks, quotes inside, and every character of an alphabet.
+func TestSecretsInOtherForms(t *testing.T) {
+	const sharp = ">>>???~~~>>>???~~~" // its base64 is full of the characters in which the alphabets differ
+
+	for name, test := range map[string]struct{ value, text, want string }{
+		"a short value of a file":       {"tr0ub\n", "no tr0ub here", "no [removed] here"},
+		"a short value between blanks":  {"  tr0ub\r\n", "no tr0ub, and no " + b64("tr0ub"), "no [removed], and no [removed]"},
+		"other blanks":                  {"hunter\u00a0two\u2003words", "no hunter two words", "no [removed]"},
+		"quoted inside":                 {`{"auth":"p\u00e4ssw\u00f6rd\/long"}`, "denied: pässwörd/long", "denied: [removed]"},
+		"quoted inside, and out":        {`{"auth":"he said \"no\" twice"}`, `denied: he said "no" twice`, "denied: [removed]"},
+		"base64":                        {sharp, "no " + base64.StdEncoding.EncodeToString([]byte(sharp)), "no [removed]"},
+		"base64 of URLs":                {sharp, "no " + base64.URLEncoding.EncodeToString([]byte(sharp)), "no [removed]"},
+		"base64 in lines":               {sharp, "no Pj4+Pz8/\nfn5+Pj4+\nPz8/fn5+", "no [removed]"},
+		"hexadecimal":                   {"\xab\xcd\xef\xfe\xdc\xba\x98\x76", "no abcdeffedcba9876", "no [removed]"},
+		"hexadecimal, in large letters": {"\xab\xcd\xef\xfe\xdc\xba\x98\x76", "no ABCDEFFEDCBA9876", "no [removed]"},
+		"a part of a query":             {sharp, "?a=%3E%3e%3E%3F%3f%3F~~~%3E%3e%3E%3F%3F%3F~~~&b", "?a=[removed]&b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := redact.Of(test.value).Remove(test.text); got != test.want {
+				t.Errorf("%q became %q, want %q", test.text, got, test.want)
+			}
+		})
+	}
+}
+
 func b64(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
 
 func TestNoSecrets(t *testing.T) {
