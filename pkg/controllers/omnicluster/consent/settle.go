@@ -25,10 +25,11 @@ func (s Settling) Has() bool { return len(s.keys) > 0 }
 // asked for.
 const maxPostponement = 30
 
-// from returns when the settle time begins.
+// from returns when the settle time begins. A long settle time is multiplied only if the product is a time that has passed:
+// any other may be more than a Duration can hold.
 func (s Settling) from(settleTime time.Duration) time.Time {
-	if end := s.since.Add(maxPostponement * settleTime); s.deleted.After(end) {
-		return end
+	if s.deleted.Sub(s.since)/maxPostponement > settleTime {
+		return s.since.Add(maxPostponement * settleTime)
 	}
 
 	if s.deleted.After(s.since) {

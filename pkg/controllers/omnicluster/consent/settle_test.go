@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -93,5 +94,21 @@ func TestSettle(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestSettleTimeForEver: who wants nothing destroyed without an approval gives a time that never ends, and no product of it may
+// wrap around. A document is deleted a moment after the set was seen first, as when its own deletion made the set.
+func TestSettleTimeForEver(t *testing.T) {
+	start := time.Unix(1000, 0)
+
+	for _, settleTime := range []time.Duration{85401 * time.Hour, 85402 * time.Hour, 87600 * time.Hour, math.MaxInt64} {
+		s := Settling{}.settle("u", []string{"a"}, time.Time{}, start, settleTime)
+		now := start.Add(24 * time.Hour)
+		s = s.settle("u", []string{"a"}, start.Add(time.Millisecond), now, settleTime)
+
+		if left := s.remaining(now, settleTime); s.settled || left < settleTime-24*time.Hour {
+			t.Errorf("%s: after a day it is settled: %t, %s left", settleTime, s.settled, left)
+		}
 	}
 }
