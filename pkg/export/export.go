@@ -146,7 +146,7 @@ func explain(err error, options Options) error {
 	message := omni.Message(err)
 
 	switch omni.Classify(err) { //nolint:exhaustive // the rest has nothing to do with a flag
-	case omni.ClassKeyExpired, omni.ClassKeyInvalid, omni.ClassUnauthenticated:
+	case omni.ClassKeyExpired, omni.ClassKeyNotYetValid, omni.ClassKeyInvalid, omni.ClassUnauthenticated:
 		return fmt.Errorf("%s: %s", options.KeySource, message)
 	case omni.ClassDenied:
 		return fmt.Errorf("%s: the service account's role does not allow to read clusters (Reader is needed): %s",

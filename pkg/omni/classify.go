@@ -17,7 +17,7 @@ import (
 // Class is the kind of failure of an error. It decides how a caller handles the error.
 type Class string
 
-// The classes. Transient, NotReady, Conflict and Unreachable may pass by themselves; the others need somebody to change
+// The classes. Transient, NotReady, KeyNotYetValid, Conflict and Unreachable may pass by themselves; the others need somebody to change
 // something.
 const (
 	// ClassNone: there is no error.
@@ -40,6 +40,8 @@ const (
 	ClassKeyInvalid Class = "KeyInvalid"
 	// ClassKeyExpired: the key's lifetime is over.
 	ClassKeyExpired Class = "KeyExpired"
+	// ClassKeyNotYetValid: the key's lifetime begins later than now by our clock. Only Dial finds it.
+	ClassKeyNotYetValid Class = "KeyNotYetValid"
 	// ClassUnreachable: there is no connection (name, route, port, proxy), or a deadline passed.
 	ClassUnreachable Class = "Unreachable"
 	// ClassTLS: a server answers, but its certificate cannot be verified, or only one side speaks TLS.
@@ -90,6 +92,8 @@ func classifyOwn(err error) Class {
 		return ClassTooMuchData
 	case isAny(err, ErrKeyExpired):
 		return ClassKeyExpired
+	case isAny(err, ErrKeyNotYetValid):
+		return ClassKeyNotYetValid
 	case isAny(err, ErrCABundle):
 		return ClassTLS
 	case isAny(err, ErrEndpoint, ErrTemplate, ErrCollision, ErrClusterLocked, ErrNotExportable):

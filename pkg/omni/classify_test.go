@@ -149,6 +149,7 @@ func TestClassify(t *testing.T) {
 		"bad endpoint":             {omni.ErrEndpoint, omni.ClassRefused},
 		"bad bundle":               {omni.ErrCABundle, omni.ClassTLS},
 		"expired before dialling":  {omni.ErrKeyExpired, omni.ClassKeyExpired},
+		"not valid yet":            {fmt.Errorf("dial: %w", omni.ErrKeyNotYetValid), omni.ClassKeyNotYetValid},
 		"write to the copy":        {opaqueUnsupported{omni.ErrReadOnly}, omni.ClassRefused},
 		"wrapped with annotations": {fmt.Errorf("watch X: %w", status.Error(codes.Unauthenticated, "x")), omni.ClassUnauthenticated},
 	} {

@@ -7,6 +7,10 @@ var (
 	// ErrKeyExpired: the service account key's lifetime is over. Dial checks it before it connects.
 	ErrKeyExpired = errors.New("the service account key has expired: create a new one with `omnictl serviceaccount renew` or `create`")
 
+	// ErrKeyNotYetValid: the service account key was made later than now, by the clocks here and there. Dial checks it before it
+	// connects.
+	ErrKeyNotYetValid = errors.New("the service account key is not valid yet: wait until it is, or mend the clock that is wrong, the one here or the one of the computer where the key was made")
+
 	// ErrEndpoint: the endpoint is not a usable URL.
 	ErrEndpoint = errors.New("the endpoint is not a usable URL (https://host[:port], or http/grpc for plaintext)")
 

@@ -81,6 +81,13 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 			key.Name(), ref.Name, utc.Text(expires), kept), nil
 	}
 
+	// No present time in the message: it would be written anew in every run.
+	if begins := key.BeginsAt(); key.NotYetValid(r.options.Now()) {
+		return loop.Wait(begins.Sub(r.options.Now()), v1alpha1.ReasonClockSkew, "the key of service account %q in Secret %q is valid from %s only, and by the clock of omni-controller "+
+			"that is still to come: it is used then. If that is not in a moment, mend the clock that is wrong: that of omni-controller's node, or of the computer where the key was made%s",
+			key.Name(), ref.Name, utc.Text(begins), kept), nil
+	}
+
 	outcome, warning := r.judge(s.connection, secret)
 	if !outcome.Continues() {
 		return outcome, nil

@@ -133,6 +133,8 @@ func TestInsecureTransport(t *testing.T) {
 				if f.key, err = plain.CreateServiceAccount("operator", omnisim.RoleOperator, time.Hour); err != nil {
 					t.Fatal(err)
 				}
+
+				f.now = time.Now() // no key is younger
 			}
 
 			f.secret("key", f.key)

@@ -11,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
@@ -92,4 +93,32 @@ func TestARefusedCallMakesTheConnectionAskAgain(t *testing.T) {
 
 	lease.Release()
 	f.expect("Reachable", metav1.ConditionFalse, v1alpha1.ReasonUnauthenticated, "revoked")
+}
+
+// A key that was made where the clock is ahead is good, and is used as soon as it can sign. Its successor would be as young.
+func TestAKeyFromAClockThatIsAhead(t *testing.T) {
+	f := newFixture(t)
+	f.secret("key", f.key)
+
+	key, err := session.ParseServiceAccountKey([]byte(f.key))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	begins := key.BeginsAt()
+	f.now = begins.Add(-time.Hour)
+	f.expect("CredentialsFound", metav1.ConditionFalse, v1alpha1.ReasonClockSkew, "valid from "+utc.Text(begins), "mend the clock")
+
+	if apimeta.IsStatusConditionTrue(f.get().Status.Conditions, "Stalled") {
+		t.Error("it is Stalled")
+	}
+
+	// The time goes on, and there is nothing new to write.
+	f.now, f.writes = begins.Add(-5*time.Second), 0
+	if result := f.run(); result.RequeueAfter != 5*time.Second || f.writes != 0 {
+		t.Errorf("looked at again after %s, with %d writes", result.RequeueAfter, f.writes)
+	}
+
+	f.now = begins
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
 }

@@ -53,11 +53,13 @@ func newFixture(t *testing.T) *fixture {
 	t.Cleanup(sim.Close)
 
 	f := &fixture{
-		t: t, omni: sim, events: looptest.NewEvents(), objects: metrics.NewObjects(), calls: metrics.NewCalls(), now: time.Now(),
+		t: t, omni: sim, events: looptest.NewEvents(), objects: metrics.NewObjects(), calls: metrics.NewCalls(),
 	}
 	if f.key, err = sim.CreateServiceAccount("operator", omnisim.RoleOperator, 30*24*time.Hour); err != nil {
 		t.Fatal(err)
 	}
+
+	f.now = time.Now() // no key is younger
 
 	f.newClient()
 	f.pool = session.NewPool(t.Context(), session.PoolOptions{Observer: func(uid, method, code string, took time.Duration) {

@@ -18,9 +18,10 @@ func readyForLong(t *testing.T) *fixture {
 
 	f := newFixture(t)
 	f.now = time.Now().Add(-time.Hour)
+	f.run() // there is no key yet
+	f.now = time.Now()
 	f.secret("key", f.key)
 	f.runUntilReady(metav1.ConditionTrue)
-	f.now = time.Now()
 
 	return f
 }
@@ -32,6 +33,8 @@ func (f *fixture) anotherKey() string {
 	if err != nil {
 		f.t.Fatal(err)
 	}
+
+	f.now = time.Now() // no key is younger
 
 	return key
 }

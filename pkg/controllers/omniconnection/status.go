@@ -32,6 +32,8 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s: %s", endpoint, message)
 	case omni.ClassKeyExpired:
 		return loop.Stall(v1alpha1.ReasonKeyExpired, "%s", message)
+	case omni.ClassKeyNotYetValid:
+		return loop.Wait(backoff.Jitter(retryPause), v1alpha1.ReasonClockSkew, "%s", message)
 	case omni.ClassKeyInvalid:
 		return loop.Stall(v1alpha1.ReasonKeyInvalid, "%s", message)
 	case omni.ClassRefused:

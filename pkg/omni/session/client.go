@@ -22,6 +22,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // Limits of one connection. The library adds a gRPC keepalive ping every minute (20 s until the connection counts as
@@ -89,7 +90,7 @@ type Client struct {
 // Dial connects, authenticates and reads once. A nil error means that the address, the certificate, the key and the
 // role to read are valid.
 //
-// Errors: ErrEndpoint, ErrCABundle, ErrKeyExpired, or those of Check.
+// Errors: ErrEndpoint, ErrCABundle, ErrKeyExpired, ErrKeyNotYetValid, or those of Check.
 func Dial(ctx context.Context, config Config) (*Client, error) {
 	client, err := newClient(config)
 	if err != nil {
@@ -108,8 +109,11 @@ func newClient(config Config) (*Client, error) {
 		return nil, omni.ErrKeyEmpty
 	}
 
-	if config.Key.Expired(time.Now()) {
+	switch now := time.Now(); {
+	case config.Key.Expired(now):
 		return nil, omni.ErrKeyExpired
+	case config.Key.NotYetValid(now):
+		return nil, fmt.Errorf("%w: it is valid from %s, and here it is %s", omni.ErrKeyNotYetValid, utc.Text(config.Key.BeginsAt()), utc.Text(now))
 	}
 
 	target, err := parseEndpoint(config.Endpoint)

@@ -118,6 +118,11 @@ func TestDialFailures(t *testing.T) {
 	encoded, key := newAccount(t, server, "operator", omnisim.RoleOperator, time.Hour)
 	revokedText, revoked := newAccount(t, server, "revoked", omnisim.RoleOperator, time.Hour)
 	_, expired := newAccount(t, server, "expired", omnisim.RoleOperator, -time.Hour)
+	early, err := ParseServiceAccountKey([]byte(encodeKey(t, "operator", newEntity(t, time.Now().Add(time.Hour), 86400, 86400))))
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	_, powerless := newAccount(t, server, "powerless", omnisim.RoleNone, time.Hour)
 	_, foreign := newAccount(t, stranger, "operator", omnisim.RoleOperator, time.Hour)
 	_, plainKey := newAccount(t, plain, "operator", omnisim.RoleOperator, time.Hour)
@@ -134,6 +139,7 @@ func TestDialFailures(t *testing.T) {
 		"revoked key":          {Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: revoked}, omni.ClassUnauthenticated},
 		"key of another Omni":  {Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: foreign}, omni.ClassUnauthenticated},
 		"expired key":          {Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: expired}, omni.ClassKeyExpired},
+		"key from the future":  {Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: early}, omni.ClassKeyNotYetValid},
 		"role may not read":    {Config{Endpoint: server.Endpoint(), CABundle: server.CAPEM(), Key: powerless}, omni.ClassDenied},
 		"unknown authority":    {Config{Endpoint: server.Endpoint(), Key: key}, omni.ClassTLS},
 		"another authority":    {Config{Endpoint: server.Endpoint(), CABundle: stranger.CAPEM(), Key: key}, omni.ClassTLS},

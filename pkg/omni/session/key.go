@@ -30,7 +30,7 @@ type Key struct {
 	// A pointer, because fmt prints the fields of unexported struct fields as they are, but never follows a pointer there.
 	encoded *string
 	name    string
-	created time.Time
+	begins  time.Time
 	expires time.Time
 }
 
@@ -43,8 +43,8 @@ type keyDocument struct {
 // ParseServiceAccountKey reads the value of a Secret key that should hold a bare base64 service account key. White
 // space around the value is ignored.
 //
-// Every error matches exactly one of the ErrKey... sentinels and contains no part of the input. An expired key is not
-// an error: see Key.Expired.
+// Every error matches exactly one of the ErrKey... sentinels and contains no part of the input. A key that has expired, or is
+// not valid yet, is not an error: see Key.Expired and Key.NotYetValid.
 func ParseServiceAccountKey(raw []byte) (Key, error) {
 	text := strings.TrimSpace(string(raw))
 
@@ -57,12 +57,12 @@ func ParseServiceAccountKey(raw []byte) (Key, error) {
 		return Key{}, err
 	}
 
-	created, expires, err := keyLifetime(document.PGPKey)
+	begins, expires, err := keyLifetime(document.PGPKey)
 	if err != nil {
 		return Key{}, err
 	}
 
-	return Key{encoded: &text, name: document.Name, created: created, expires: expires}, nil
+	return Key{encoded: &text, name: document.Name, begins: begins, expires: expires}, nil
 }
 
 func checkKeyForm(text string) error {
@@ -106,9 +106,9 @@ func decodeKeyDocument(text string) (keyDocument, error) {
 	return document, nil
 }
 
-// keyLifetime reads creation and expiry from the key itself. The signature library's IsExpired only returns a bool, and
+// keyLifetime reads from the key itself when it can sign first, and when it ends. The signature library's IsExpired only returns a bool, and
 // panics on a negative skew.
-func keyLifetime(armored string) (created, expires time.Time, err error) {
+func keyLifetime(armored string) (begins, expires time.Time, err error) {
 	key, err := pgpcrypto.NewKeyFromArmored(armored)
 	if err != nil {
 		return time.Time{}, time.Time{}, omni.ErrKeyNotPGP
@@ -127,11 +127,12 @@ func keyLifetime(armored string) (created, expires time.Time, err error) {
 		return time.Time{}, time.Time{}, omni.ErrKeyNotPGP
 	}
 
-	created = entity.PrimaryKey.CreationTime.UTC()
-	expires = earliest(
-		after(created, signature.KeyLifetimeSecs),
-		after(signature.CreationTime.UTC(), signature.SigLifetimeSecs),
-	)
+	created, signed := entity.PrimaryKey.CreationTime.UTC(), signature.CreationTime.UTC()
+	expires = earliest(after(created, signature.KeyLifetimeSecs), after(signed, signature.SigLifetimeSecs))
+
+	if signed.After(created) {
+		return signed, expires, nil
+	}
 
 	return created, expires, nil
 }
@@ -163,6 +164,13 @@ func (k Key) ExpiresAt() (time.Time, bool) { return k.expires, !k.expires.IsZero
 func (k Key) Expired(now time.Time) bool {
 	return !k.expires.IsZero() && !now.Before(k.expires)
 }
+
+// BeginsAt returns when the key can sign first, in UTC: when it was made, by the clock of the computer where that was.
+func (k Key) BeginsAt() time.Time { return k.begins }
+
+// NotYetValid reports whether the key cannot sign yet at the given time: the clock there is behind the one where the key was
+// made. OpenPGP then says of it what it says of a key that has expired.
+func (k Key) NotYetValid(now time.Time) bool { return now.Before(k.begins) }
 
 // material returns the key itself, for the client library only.
 func (k Key) material() string {

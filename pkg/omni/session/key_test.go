@@ -177,8 +177,12 @@ func TestParseServiceAccountKeyLifetime(t *testing.T) {
 				t.Errorf("expires %v, %v; want %v", expires, limited, test.expires)
 			}
 
-			if key.Name() != "operator" || !key.created.Equal(created) || key.material() != encoded {
-				t.Errorf("name %q, created %v", key.Name(), key.created)
+			if key.Name() != "operator" || !key.BeginsAt().Equal(created) || key.material() != encoded {
+				t.Errorf("name %q, begins %v", key.Name(), key.BeginsAt())
+			}
+
+			if !key.NotYetValid(created.Add(-time.Millisecond)) || key.NotYetValid(created) {
+				t.Error("wrong at the moment of its creation")
 			}
 
 			if limited && (key.Expired(test.expires.Add(-time.Second)) || !key.Expired(test.expires)) {

@@ -291,7 +291,8 @@ const (
 	ReasonInForce = "InForce"
 	// ReasonInvalidTimeZone: A time zone is not known.
 	ReasonInvalidTimeZone = "InvalidTimeZone"
-	// ReasonClockSkew: The clock of omni-controller is not that of omni-apiserver, or for a kubeconfig not that of Omni.
+	// ReasonClockSkew: The clock of omni-controller is not that of omni-apiserver; or for a kubeconfig not that of Omni; or a key is
+	// valid only from a later time than it is by that clock.
 	ReasonClockSkew = "ClockSkew"
 	// ReasonTooManyFailed: More clusters failed than spec.maxFailed.
 	ReasonTooManyFailed = "TooManyFailed"
