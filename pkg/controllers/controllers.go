@@ -21,6 +21,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
@@ -59,6 +60,8 @@ type Options struct {
 	// ServerClock is by how much the clock of omni-apiserver is ahead of ours, HubClock by how much that of kube-apiserver.
 	// Nil: they are the same.
 	ServerClock, HubClock func() time.Duration
+	// Skew is the larger of the two differences of late. Nil: there is none.
+	Skew func() skew.Difference
 	// Concurrency is the number of objects that are looked at at once, by kind.
 	Concurrency Concurrency
 }
@@ -147,6 +150,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Pool: pool, Objects: measured.objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
 		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
 		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts, Seen: looked,
+		Skew:        options.Skew,
 		Concurrency: options.Concurrency.OmniCluster,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniCluster: %w", err)
@@ -154,7 +158,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 
 	if options.Rollouts {
 		if err := omnirolloutpolicy.Add(mgr, omnirolloutpolicy.Options{
-			Objects: measured.objects, Rollouts: measured.rollouts, Seen: looked, Skew: options.ServerClock, Concurrency: options.Concurrency.OmniRolloutPolicy,
+			Objects: measured.objects, Rollouts: measured.rollouts, Seen: looked, Skew: options.Skew, Concurrency: options.Concurrency.OmniRolloutPolicy,
 		}); err != nil {
 			return fmt.Errorf("add the controller of OmniRolloutPolicy: %w", err)
 		}

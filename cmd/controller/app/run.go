@@ -121,6 +121,7 @@ func (o *Options) controllers(hubID string, clock *skew.Clock) (controllers.Opti
 		RolloutReadyTime:  o.RolloutReadyTime,
 		ServerClock:       clock.Ahead,
 		HubClock:          clock.HubAhead,
+		Skew:              clock.Worst,
 		Concurrency:       o.Concurrency,
 	}, nil
 }

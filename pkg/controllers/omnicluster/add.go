@@ -16,10 +16,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
-// Options are what the controller needs besides the manager. All are required except ManagementCluster and Now.
+// Options are what the controller needs besides the manager. All are required except ManagementCluster, Skew and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
 	Pool *session.Pool
@@ -41,6 +42,8 @@ type Options struct {
 	Overrides *metrics.Rollouts
 	// Seen receives since when clusters run well, as this process saw it. It may be nil without Rollouts.
 	Seen *confirmed.Clusters
+	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
+	Skew func() skew.Difference
 	// HubID is the ID of the hub in the ownership mark.
 	HubID string
 	// Concurrency is the number of clusters that are reconciled at the same time.

@@ -117,8 +117,15 @@ func waitFor(reason, message string) func(v1alpha1.OmniClusterRollout) consent.W
 	return func(v1alpha1.OmniClusterRollout) consent.Wait { return consent.Wait{Reason: reason, Message: message} }
 }
 
-// judge returns what the changes wait for by the policy.
+// judge returns what the changes wait for by the policy. By a wrong clock no window and no freeze can be judged: the policy's own
+// controller may not have noticed yet, and gave its tickets by that clock perhaps.
 func (r *reconciler) judge(cluster *v1alpha1.OmniCluster, policy *rollout.Policy, status v1alpha1.OmniClusterRollout) consent.Wait {
+	if r.options.Skew != nil {
+		if differ := r.options.Skew(); differ.TooLarge() {
+			return consent.Wait{Reason: v1alpha1.ReasonPolicyNotReady, Message: differ.String() + ": nothing begins until they have agreed for a minute"}
+		}
+	}
+
 	member := policy.MemberOf(cluster, r.options.Seen.Confirms(cluster))
 	member.Rollout = status
 

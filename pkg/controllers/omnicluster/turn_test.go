@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 )
 
 // lastLook is what the API has when a turn is about to begin.
@@ -94,9 +95,16 @@ func TestIsTurn(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*lastLook)
 		at     time.Duration // after noon
+		skew   time.Duration // between kube-apiserver and us
 		want   bool
 	}{
 		"nothing":                     {want: true},
+		"clocks that differ a little": {skew: -30 * time.Second, want: true},
+		"our clock is behind":         {skew: 10 * time.Hour},
+		"our clock is ahead":          {skew: -31 * time.Second},
+		"an override, and no clock to trust": {skew: time.Hour, want: true, change: func(l *lastLook) {
+			l.override(l.cluster.Status.Rollout.Hash)
+		}},
 		"the last second of a window": {at: time.Hour - time.Second, want: true},
 		"the window has ended":        {at: time.Hour},
 		"a freeze": {change: spec(func(s *v1alpha1.OmniRolloutPolicySpec) {
@@ -153,8 +161,11 @@ func TestIsTurn(t *testing.T) {
 			}
 
 			r := &reconciler{
-				live:    looptest.NewAPI(now.objects()...).Build(),
-				options: Options{Now: func() time.Time { return wednesday.Add(test.at) }},
+				live: looptest.NewAPI(now.objects()...).Build(),
+				options: Options{
+					Now:  func() time.Time { return wednesday.Add(test.at) },
+					Skew: func() skew.Difference { return skew.Difference{Server: "kube-apiserver", Ahead: test.skew} },
+				},
 			}
 
 			if got, err := r.mayStillBegin(t.Context(), s, decision); err != nil || got != test.want {
@@ -166,14 +177,18 @@ func TestIsTurn(t *testing.T) {
 
 // TestABegunTurnGoesOn has half of a turn's changes made, and no ticket for the rest any more.
 func TestABegunTurnGoesOn(t *testing.T) {
+	var off time.Duration // between kube-apiserver's clock and ours
+
 	for name, change := range map[string]func(*lastLook){
 		"the ticket is gone":     func(l *lastLook) { l.policy.Status.Admitted = nil },
 		"the policy is gone":     func(l *lastLook) { l.policy.Name = "another" },
 		"the policy is on hold":  func(l *lastLook) { l.policy.Spec.Hold = true },
 		"the window has ended":   func(l *lastLook) { l.policy.Spec.Stages[0].Windows[0].Start = "14:00" },
 		"it has another version": func(l *lastLook) { l.policy.Generation++ },
+		"no clock to trust":      func(*lastLook) { off = time.Hour },
 	} {
 		t.Run(name, func(t *testing.T) {
+			off = 0
 			now, decision := newLastLook()
 			rollout := decision.Rollout()
 			rollout.Changes = append([]string{"made"}, rollout.Changes...)
@@ -182,7 +197,7 @@ func TestABegunTurnGoesOn(t *testing.T) {
 
 			r := &reconciler{
 				live:    looptest.NewAPI(now.objects()...).Build(),
-				options: Options{Now: func() time.Time { return wednesday }},
+				options: Options{Now: func() time.Time { return wednesday }, Skew: func() skew.Difference { return skew.Difference{Ahead: off} }},
 			}
 
 			decision = consent.Decide(upgradeFacts(now.cluster, consent.Gate{

@@ -19,6 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 )
 
 // gather is how long a policy waits for further changes of its clusters before it is reconciled: a fleet changes all
@@ -34,8 +35,8 @@ type Options struct {
 	Seen *confirmed.Clusters
 	// Concurrency is the number of policies that are reconciled at the same time.
 	Concurrency int
-	// Skew returns how far the API server's clock is ahead of ours. Nil: not at all.
-	Skew func() time.Duration
+	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
+	Skew func() skew.Difference
 	// Now replaces time.Now.
 	Now func() time.Time
 }

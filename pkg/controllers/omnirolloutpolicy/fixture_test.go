@@ -19,6 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
@@ -78,7 +79,7 @@ func (f *fixture) restart() {
 	f.seen = confirmed.New(trigger.Pacing{})
 	r := newReconciler(f.client, f.events, Options{
 		Objects: metrics.NewObjects(), Rollouts: f.rollouts, Seen: f.seen,
-		Now: func() time.Time { return f.now }, Skew: func() time.Duration { return f.skew },
+		Now: func() time.Time { return f.now }, Skew: func() skew.Difference { return skew.Difference{Server: "kube-apiserver", Ahead: f.skew} },
 	})
 	f.loop = loop.New(r.kind(), loop.Settings{
 		Client: f.client, Events: f.events, Jitter: func(interval time.Duration) time.Duration { return interval },

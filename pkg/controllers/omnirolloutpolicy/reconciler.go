@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
@@ -24,8 +25,6 @@ const (
 	// interval is how often a policy is reconciled without a trigger. Everything that it depends on is watched, and it
 	// is reconciled at the times that matter for it.
 	interval = 10 * time.Minute
-	// maxSkew is how far our clock may differ from the API server's.
-	maxSkew = 30 * time.Second
 	// skewInterval is how soon the clocks are compared again: no watch says that they agree.
 	skewInterval = time.Minute
 )
@@ -43,7 +42,7 @@ func newReconciler(cached client.Client, recorder events.EventRecorder, options 
 	}
 
 	if options.Skew == nil {
-		options.Skew = func() time.Duration { return 0 }
+		options.Skew = func() skew.Difference { return skew.Difference{} }
 	}
 
 	return &reconciler{client: cached, events: recorder, options: options}
@@ -86,9 +85,8 @@ func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, erro
 		return loop.Stall(v1alpha1.ReasonInvalidTimeZone, "%v", err), nil
 	}
 
-	if ahead := r.options.Skew(); ahead.Abs() > maxSkew {
-		return loop.Stall(v1alpha1.ReasonClockSkew, "the clocks of the API server and of omni-controller differ by %s: nothing begins until they agree",
-			ahead.Abs().Round(time.Second)).Within(skewInterval), nil
+	if differ := r.options.Skew(); differ.TooLarge() {
+		return loop.Stall(v1alpha1.ReasonClockSkew, "%s: nothing begins until they have agreed for a minute", differ).Within(skewInterval), nil
 	}
 
 	if s.members, err = r.membersOf(ctx, policy); err != nil {

@@ -261,7 +261,8 @@ const (
 	ReasonPolicyConflict = "PolicyConflict"
 	// ReasonLeftPolicy: The policy that held the changes does not select the cluster any more. What was held stays held.
 	ReasonLeftPolicy = "LeftPolicy"
-	// ReasonPolicyNotReady: The policy is stalled, cannot be read, or its present generation was not looked at yet.
+	// ReasonPolicyNotReady: The policy is stalled, cannot be read, or its present generation was not looked at yet; or the clock of
+	// omni-controller is not that of the hub.
 	ReasonPolicyNotReady = "PolicyNotReady"
 	// ReasonPolicyOnHold: spec.hold of the policy is set.
 	ReasonPolicyOnHold = "PolicyOnHold"
@@ -291,8 +292,8 @@ const (
 	ReasonInForce = "InForce"
 	// ReasonInvalidTimeZone: A time zone is not known.
 	ReasonInvalidTimeZone = "InvalidTimeZone"
-	// ReasonClockSkew: The clock of omni-controller is not that of omni-apiserver; or for a kubeconfig not that of Omni; or a key is
-	// valid only from a later time than it is by that clock.
+	// ReasonClockSkew: The clock of omni-controller is not that of omni-apiserver or kube-apiserver; or for a kubeconfig not that of
+	// Omni; or a key is valid only from a later time than it is by that clock.
 	ReasonClockSkew = "ClockSkew"
 	// ReasonTooManyFailed: More clusters failed than spec.maxFailed.
 	ReasonTooManyFailed = "TooManyFailed"
