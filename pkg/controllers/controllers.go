@@ -141,6 +141,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Pool: pool, Objects: measured.objects, Calls: measured.calls, HealthChanged: connectionHealth,
 		Endpoints:   options.Endpoints,
 		Namespace:   options.Namespace,
+		Skew:        options.Skew,
 		Concurrency: options.Concurrency.OmniConnection,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniConnection: %w", err)

@@ -34,7 +34,8 @@ const (
 	ClassGone Class = "Gone"
 	// ClassDenied: the service account's role does not allow it.
 	ClassDenied Class = "Denied"
-	// ClassUnauthenticated: Omni does not accept the key (revoked, or of another Omni).
+	// ClassUnauthenticated: Omni does not accept the key (revoked, or of another Omni), or the time at which the call was signed:
+	// it says the same of both.
 	ClassUnauthenticated Class = "Unauthenticated"
 	// ClassKeyInvalid: the Secret value is not a service account key.
 	ClassKeyInvalid Class = "KeyInvalid"

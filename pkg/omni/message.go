@@ -57,7 +57,7 @@ var leads = map[Class]string{
 	ClassConflict:        "changed in Omni meanwhile",
 	ClassGone:            "not found in Omni",
 	ClassDenied:          "the service account's role does not allow this (Operator is needed)",
-	ClassUnauthenticated: "Omni does not accept this service account key (revoked, or made for another Omni)",
+	ClassUnauthenticated: "Omni does not accept this service account key (it was revoked, or made for another Omni, or the clock here is more than 5 minutes from Omni's)",
 	ClassKeyExpired:      "the service account key has expired",
 	ClassUnreachable:     "Omni cannot be reached",
 	ClassTLS:             "the TLS connection to Omni fails",

@@ -2,6 +2,8 @@ package omnisim
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/siderolabs/go-api-signature/pkg/message"
 	"google.golang.org/grpc"
@@ -43,8 +45,28 @@ func (s *Server) authenticateStream(srv any, stream grpc.ServerStream, info *grp
 	return handler(srv, &streamWithContext{ServerStream: stream, ctx: ctx})
 }
 
+// allowedSkew is how far the time of a signature may be from the server's: that of Omni.
+const allowedSkew = 5 * time.Minute
+
+// SetClock puts the server's clock ahead of the real time, or behind it if the duration is negative, as far as signatures are
+// concerned.
+func (s *Server) SetClock(ahead time.Duration) { s.clockAhead.Store(int64(ahead)) }
+
+// isTimely reports whether a request was signed at about the server's time.
+func (s *Server) isTimely(md metadata.MD) bool {
+	values := md.Get(message.TimestampHeaderKey)
+	if len(values) == 0 {
+		return false
+	}
+
+	seconds, err := strconv.ParseInt(values[0], 10, 64)
+
+	return err == nil && time.Now().Add(time.Duration(s.clockAhead.Load())).Sub(time.Unix(seconds, 0)).Abs() <= allowedSkew
+}
+
 // authenticate verifies the signature in the request's metadata. Without a signature, every method that is served here
-// answers Unauthenticated; so it does if the key is unknown, revoked or expired, without naming which.
+// answers Unauthenticated; so it does if the key is unknown, revoked or expired, or if the signature is of another time, without
+// naming which.
 func (s *Server) authenticate(ctx context.Context, method string) (context.Context, error) {
 	md, _ := metadata.FromIncomingContext(ctx)
 	signed := message.NewGRPC(md, method)
@@ -60,7 +82,7 @@ func (s *Server) authenticate(ctx context.Context, method string) (context.Conte
 		return nil, refused
 	}
 
-	if err = signed.VerifySignature(key.key); err != nil {
+	if err = signed.VerifySignature(key.key); err != nil || !s.isTimely(md) {
 		return nil, refused
 	}
 

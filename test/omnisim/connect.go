@@ -19,8 +19,8 @@ import (
 
 // Connect opens a client of an Omni, simulated or real, at an https:// endpoint whose certificate the given PEM
 // certificates sign. Tests use it as a second client beside the operator. The client library has no option for a CA, so
-// Connect does TLS in the dialer.
-func Connect(endpoint, serviceAccountKey string, ca []byte) (*client.Client, error) {
+// Connect does TLS in the dialer. The options are for connections that differ in something.
+func Connect(endpoint, serviceAccountKey string, ca []byte, options ...grpc.DialOption) (*client.Client, error) {
 	address, secure := strings.CutPrefix(endpoint, "https://")
 	if !secure {
 		return nil, fmt.Errorf("endpoint %q: want https://", endpoint)
@@ -34,9 +34,9 @@ func Connect(endpoint, serviceAccountKey string, ca []byte) (*client.Client, err
 	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}}
 
 	c, err := client.New("grpc://"+address, client.WithServiceAccount(serviceAccountKey),
-		client.WithGrpcOpts(grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+		client.WithGrpcOpts(append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
-		})))
+		}))...))
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", endpoint, err)
 	}

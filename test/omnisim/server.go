@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
@@ -46,6 +47,8 @@ type Server struct {
 	engine    *engine
 	signer    *tokenSigner
 	proxy     *kubernetesProxy
+
+	clockAhead atomic.Int64 // see SetClock
 
 	mu      sync.Mutex
 	serving *grpc.Server

@@ -374,3 +374,23 @@ func TestForcedStatus(t *testing.T) {
 	apply(ctx, t, st, strings.Replace(listed("alpha", machines[0], machines[1]), "65535", "1024", 1))
 	waitFor(ctx, t, st, omni.NewClusterStatus("alpha"), running)
 }
+
+// TestClock: calls that are signed more than five minutes from the server's time are those of a stranger.
+func TestClock(t *testing.T) {
+	sim := start(t, omnisim.Options{})
+	st := connect(t, sim, key(t, sim, omnisim.RoleReader)).Omni().State()
+
+	for _, test := range []struct {
+		ahead      time.Duration
+		code, word string
+	}{
+		{4 * time.Minute, "", ""},
+		{-4 * time.Minute, "", ""},
+		{6 * time.Minute, "Unauthenticated", "invalid signature"},
+		{-6 * time.Minute, "Unauthenticated", "invalid signature"},
+		{0, "", ""},
+	} {
+		sim.SetClock(test.ahead)
+		wantCode(t, list(deadline(t), st), test.code, test.word)
+	}
+}

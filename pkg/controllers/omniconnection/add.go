@@ -18,10 +18,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
-// Options are what the controller needs besides the manager. All are required except Endpoints and Now.
+// Options are what the controller needs besides the manager. All are required except Endpoints, Skew and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni. This controller opens them.
 	Pool *session.Pool
@@ -37,6 +38,8 @@ type Options struct {
 	Namespace string
 	// Concurrency is the number of connections that are reconciled at the same time.
 	Concurrency int
+	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
+	Skew func() skew.Difference
 	// Now replaces time.Now.
 	Now func() time.Time
 }

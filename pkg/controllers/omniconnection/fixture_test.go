@@ -19,6 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
@@ -36,6 +37,7 @@ type fixture struct {
 	loop    *loop.Reconciler[*v1alpha1.OmniConnection, *scope]
 	secrets reconcile.Func // the controller of the keys' Secrets
 	now     time.Time
+	skew    time.Duration // by which the hub's clock is ahead
 	writes  int
 
 	asked     atomic.Bool // whether Omni has answered a call
@@ -77,6 +79,7 @@ func newFixture(t *testing.T) *fixture {
 func (f *fixture) start(policy EndpointPolicy) {
 	r := newReconciler(f.client, sources.Policy{}.Reader(f.client), f.events, Options{
 		Pool: f.pool, Objects: f.objects, Calls: f.calls, Endpoints: policy, Now: f.clock,
+		Skew: func() skew.Difference { return skew.Difference{Server: "kube-apiserver", Ahead: f.skew} },
 	})
 	f.loop, f.secrets = loop.New(r.kind(), loop.Settings{Client: f.client, Events: f.events}), r.releaseSecret
 }

@@ -135,7 +135,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 			return loop.Postpone(session.CheckTimeout, v1alpha1.ReasonProgressing, "connecting to %s", spec.Endpoint), nil
 		}
 
-		return explain(omni.Classify(err), spec.Endpoint, omni.Message(err)), nil
+		return r.explainCall(spec.Endpoint, err), nil
 	}
 	defer lease.Release()
 
@@ -146,7 +146,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 			return loop.Postpone(session.CheckTimeout, v1alpha1.ReasonProgressing, "%s is being asked", spec.Endpoint), nil
 		}
 
-		return r.unlessBrief(s.connection, lease.Health(), explain(omni.Classify(err), spec.Endpoint, omni.Message(err))), nil
+		return r.unlessBrief(s.connection, lease.Health(), r.explainCall(spec.Endpoint, err)), nil
 	}
 
 	if health := firstContents(ctx, lease); !health.Synced {

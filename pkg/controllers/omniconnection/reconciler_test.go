@@ -96,6 +96,15 @@ func TestFaults(t *testing.T) {
 				f.t.Fatal(err)
 			}
 		}, "Reachable", "Unauthenticated", true, ""},
+		"another clock than Omni's": {func(f *fixture) {
+			f.secret("key", f.key)
+			f.omni.SetClock(-10 * time.Minute)
+		}, "Reachable", "Unauthenticated", true, "or the clock here is more than 5 minutes from Omni's): read from Omni: invalid signature"},
+		"another clock than everybody's": {func(f *fixture) {
+			f.secret("key", f.key)
+			f.omni.SetClock(time.Hour)
+			f.skew = time.Hour - time.Second
+		}, "Reachable", "Unauthenticated", true, "the clocks of kube-apiserver and of omni-controller differ by about 1h0m0s: mend that before you change the key"},
 		"low role": {func(f *fixture) {
 			f.secret("key", f.key)
 

@@ -2,6 +2,7 @@ package omniconnection
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -19,6 +20,20 @@ import (
 // retryPause is how long to wait before an Omni that did not answer is tried again; jitter keeps the connections of
 // many namespaces to one Omni apart.
 const retryPause = 10 * time.Second
+
+// explainCall converts the error of a call into the outcome for the user. What Omni says of a key that it does not accept it says
+// of a wrong clock, too.
+func (r *reconciler) explainCall(endpoint string, err error) loop.Outcome {
+	class, message := omni.Classify(err), omni.Message(err)
+
+	if class == omni.ClassUnauthenticated && r.options.Skew != nil {
+		if differ := r.options.Skew(); differ.TooLarge() {
+			message += fmt.Sprintf("; %s: mend that before you change the key", differ)
+		}
+	}
+
+	return explain(class, endpoint, message)
+}
 
 // explain converts the class of a failure into the outcome for the user. A failure that ends by itself waits; the
 // others need a person.

@@ -1,12 +1,21 @@
 package contract
 
 import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/go-api-signature/pkg/message"
+	"github.com/siderolabs/go-api-signature/pkg/serviceaccount"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -56,11 +65,62 @@ func (s *suite) keys(t *testing.T) {
 		wantError(t, list(t, key), "", "no valid signing keys")
 	})
 
+	for _, test := range []struct {
+		name string
+		off  time.Duration
+		code string
+	}{
+		{"signed four minutes ago", -4 * time.Minute, "NotFound"},
+		{"signed in four minutes", 4 * time.Minute, "NotFound"},
+		{"signed six minutes ago", -6 * time.Minute, "Unauthenticated"},
+		{"signed in six minutes", 6 * time.Minute, "Unauthenticated"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			client := s.connect(t, s.target.ServiceAccountKey, grpc.WithChainUnaryInterceptor(signedAt(t, s.target.ServiceAccountKey, test.off)))
+			_, err := client.Omni().State().Get(deadline(t), omni.NewCluster(unique("none")).Metadata())
+			wantError(t, err, test.code, "")
+		})
+	}
+
 	t.Run("a key of somebody else under my name", func(t *testing.T) {
 		name, _ := s.account(t, "Reader")
 		_, key := newKey(t, name, time.Hour)
 		wantError(t, list(t, key), "Unauthenticated", "invalid signature")
 	})
+}
+
+// signedAt signs calls anew, as a computer does whose clock is off.
+func signedAt(t *testing.T, key string, off time.Duration) grpc.UnaryClientInterceptor {
+	t.Helper()
+
+	account, err := serviceaccount.Decode(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		md, _ := metadata.FromOutgoingContext(ctx)
+		md = md.Copy()
+		md.Set(message.TimestampHeaderKey, strconv.FormatInt(time.Now().Add(off).Unix(), 10))
+
+		payload, err := json.Marshal(message.BuildGRPCPayload(md, method))
+		if err != nil {
+			return err
+		}
+
+		signature, err := account.Key.Sign(payload)
+		if err != nil {
+			return err
+		}
+
+		// Version, identity and key stay.
+		parts := strings.Split(md.Get(message.SignatureHeaderKey)[0], " ")
+		parts[len(parts)-1] = base64.StdEncoding.EncodeToString(signature)
+		md.Set(message.SignatureHeaderKey, strings.Join(parts, " "))
+		md.Set(message.PayloadHeaderKey, string(payload))
+
+		return invoke(metadata.NewOutgoingContext(ctx, md), method, request, reply, conn, options...)
+	}
 }
 
 // roles tests what each role may do.

@@ -12,6 +12,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/go-api-signature/pkg/pgp"
 	"github.com/siderolabs/go-api-signature/pkg/serviceaccount"
+	"google.golang.org/grpc"
 
 	"github.com/siderolabs/omni/client/pkg/access"
 	"github.com/siderolabs/omni/client/pkg/client"
@@ -40,10 +41,10 @@ type suite struct {
 }
 
 // connect opens a client with the CA of the target.
-func (s *suite) connect(t *testing.T, key string) *client.Client {
+func (s *suite) connect(t *testing.T, key string, options ...grpc.DialOption) *client.Client {
 	t.Helper()
 
-	c, err := omnisim.Connect(s.target.Endpoint, key, s.target.CA)
+	c, err := omnisim.Connect(s.target.Endpoint, key, s.target.CA, options...)
 	if err != nil {
 		t.Fatal(err)
 	}

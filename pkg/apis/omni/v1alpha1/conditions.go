@@ -124,8 +124,8 @@ const (
 	ReasonUnreachable = "Unreachable"
 	// ReasonTLSFailed: The certificate of Omni, or of a chart repository, is not accepted.
 	ReasonTLSFailed = "TLSFailed"
-	// ReasonUnauthenticated: Omni does not accept the key: it was revoked, or belongs to another Omni. Or the workload
-	// cluster does not accept the kubeconfig.
+	// ReasonUnauthenticated: Omni does not accept the key: it was revoked, or belongs to another Omni, or the clock of
+	// omni-controller is more than 5 minutes from Omni's. Or the workload cluster does not accept the kubeconfig.
 	ReasonUnauthenticated = "Unauthenticated"
 	// ReasonPermissionDenied: The service account's role in Omni is too low.
 	ReasonPermissionDenied = "PermissionDenied"
