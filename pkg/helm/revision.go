@@ -317,15 +317,38 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 	}, true
 }
 
+// labelModifiedAt is where Helm writes when it changed a record last, by the clock of the computer on which it runs.
+const labelModifiedAt = "modifiedAt"
+
 // modifiedAt is when a record was changed last. Helm writes a label; if it names no time that JSON can show, the record's own
-// time counts.
+// time counts. A revision without a result is locked from then on: by a clock that is behind the lock would be over before its
+// action is, so the times of the API server count, too.
 func modifiedAt(record *metav1.PartialObjectMetadata) time.Time {
-	seconds, err := strconv.ParseInt(record.Labels["modifiedAt"], 10, 64)
-	if err != nil || seconds < 0 || seconds >= year10000 {
-		return record.CreationTimestamp.Time
+	created, modified := record.CreationTimestamp.Time, record.CreationTimestamp.Time
+
+	if seconds, err := strconv.ParseInt(record.Labels[labelModifiedAt], 10, 64); err == nil && seconds >= 0 && seconds < year10000 {
+		modified = time.Unix(seconds, 0)
 	}
 
-	return time.Unix(seconds, 0)
+	if status := Status(record.Labels["status"]); !status.pending() && status != StatusUnknown && status != StatusUninstalling {
+		return modified
+	}
+
+	return slices.MaxFunc([]time.Time{modified, created, labelledAt(record)}, time.Time.Compare)
+}
+
+// labelledAt is when the API server took Helm's label, by its clock; zero if it does not say. What others write, such as a mark of
+// a backup, is no work on the release.
+func labelledAt(record *metav1.PartialObjectMetadata) time.Time {
+	var at time.Time
+
+	for _, entry := range record.ManagedFields {
+		if entry.Time != nil && entry.FieldsV1 != nil && entry.Time.After(at) && strings.Contains(entry.FieldsV1.GetRawString(), `"f:`+labelModifiedAt+`"`) {
+			at = entry.Time.Time
+		}
+	}
+
+	return at
 }
 
 // validLabel reports whether an API server accepts a label with this value. The length comes first: that is cheap.

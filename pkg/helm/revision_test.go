@@ -118,6 +118,63 @@ func TestTimesOfRecordsCanBeShown(t *testing.T) {
 	}
 }
 
+// A lock lasts from when the API server saw the last write of Helm, however wrong the clock is where that runs.
+func TestALockCountsFromTheServersClock(t *testing.T) {
+	written := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	seconds := func(at time.Time) string { return strconv.FormatInt(at.Unix(), 10) }
+
+	fields := func(text string, at time.Time) metav1.ManagedFieldsEntry {
+		entry := metav1.ManagedFieldsEntry{Manager: "helm", Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{}, Time: &metav1.Time{Time: at}}
+		entry.FieldsV1.SetRawString(text)
+
+		return entry
+	}
+
+	const helms, others = `{"f:data":{"f:release":{}},"f:metadata":{"f:labels":{"f:modifiedAt":{},"f:status":{}}}}`, `{"f:metadata":{"f:annotations":{"f:backup":{}}}}`
+
+	for name, test := range map[string]struct {
+		label         time.Time // zero: none
+		created       time.Time
+		managed       []metav1.ManagedFieldsEntry
+		locked, ended time.Time // what counts for a revision without a result, and for one with
+	}{
+		"a clock that is behind": {
+			label: written.Add(-time.Hour), created: written.Add(-2 * time.Hour), managed: []metav1.ManagedFieldsEntry{fields(helms, written)},
+			locked: written, ended: written.Add(-time.Hour),
+		},
+		"a clock that is ahead": {
+			label: written.Add(time.Hour), created: written.Add(-time.Minute), managed: []metav1.ManagedFieldsEntry{fields(helms, written)},
+			locked: written.Add(time.Hour), ended: written.Add(time.Hour),
+		},
+		"just made": {label: written.Add(-time.Hour), created: written, locked: written, ended: written.Add(-time.Hour)},
+		"no label":  {created: written, locked: written, ended: written},
+		"somebody else wrote since": {
+			label: written, created: written.Add(-time.Minute),
+			managed: []metav1.ManagedFieldsEntry{fields(others, written.Add(time.Hour)), fields(helms, written), {Time: &metav1.Time{Time: written.Add(time.Hour)}}, fields(helms, written.Add(-time.Minute))},
+			locked:  written, ended: written,
+		},
+	} {
+		for status, want := range map[Status]time.Time{
+			StatusPendingInstall: test.locked, StatusPendingUpgrade: test.locked, StatusPendingRollback: test.locked, StatusUninstalling: test.locked, StatusUnknown: test.locked,
+			StatusDeployed: test.ended, StatusFailed: test.ended, StatusUninstalled: test.ended, StatusSuperseded: test.ended,
+		} {
+			labels := labelsOf("status", string(status))
+			delete(labels, "modifiedAt")
+
+			if !test.label.IsZero() {
+				labels["modifiedAt"] = seconds(test.label)
+			}
+
+			got, ok := parseRevision(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+				Labels: labels, CreationTimestamp: metav1.Time{Time: test.created}, ManagedFields: test.managed,
+			}})
+			if !ok || !got.Modified.Equal(want) {
+				t.Errorf("%s, %s: %s, want %s", name, status, got.Modified, want)
+			}
+		}
+	}
+}
+
 // Helm copies labels to the next revision, and another client's records have no mark of ours beside this one.
 func TestWhichRevisionAnUninstallLeft(t *testing.T) {
 	for version, want := range map[string]bool{"3": true, "4": false} {
