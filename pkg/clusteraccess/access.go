@@ -32,6 +32,9 @@ type Access struct {
 	Live client.Reader
 	// HubID is the ID of this hub in ownership marks.
 	HubID string
+	// ServerAhead is by how much the clock of omni-apiserver, which says when a deletion began, is ahead of ours. Nil: they are the
+	// same.
+	ServerAhead func() time.Duration
 
 	stuckCleanups stuckCleanups
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -31,6 +33,7 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 		return Cleanup{}, loop.Outcome{}, err
 	}
 
+	now = a.serverTime(now)
 	policy := CleanupPolicy{ParentGone: parent == nil, Unrecorded: requester.Unrecorded, Since: requester.Object.GetDeletionTimestamp().Time, Now: now}
 	policy.ParentDestroying, policy.OtherHub = parent != nil && destroying(parent), a.ofOtherHub(requester, parent)
 
@@ -70,6 +73,29 @@ func (a *Access) PlanCleanup(ctx context.Context, requester Requester, now time.
 	}
 
 	return Cleanup{Action: action, Why: why, NothingLeft: policy.ParentDestroying || policy.NoSecret, Opened: opened}, loop.Continue(v1alpha1.ReasonDeleting, "%s", why), nil
+}
+
+// GiveUp decides about an object that is being deleted and could not be cleaned up in a cluster that could be opened, because of a
+// problem. tried is when the attempts began of which that is the result; zero: now.
+func (a *Access) GiveUp(object client.Object, problem string, tried, now time.Time) (Action, string) {
+	now = a.serverTime(now)
+	policy := CleanupPolicy{Problem: problem, Since: object.GetDeletionTimestamp().Time, Now: now, First: a.stuckCleanups.first(object.GetUID(), stepCleanUp, now)}
+
+	if tried = a.serverTime(tried); !tried.IsZero() && tried.Before(policy.First) {
+		policy.First = tried
+	}
+
+	return policy.Decide()
+}
+
+// serverTime returns a time of our clock by that of omni-apiserver, without the reading of Go's own clock, which does not know that
+// somebody sets ours. Zero stays zero.
+func (a *Access) serverTime(at time.Time) time.Time {
+	if at.IsZero() || a.ServerAhead == nil {
+		return at
+	}
+
+	return at.Round(0).Add(a.ServerAhead())
 }
 
 // Destroying reports whether an object's workload cluster is being destroyed with its OmniCluster: work in it cannot

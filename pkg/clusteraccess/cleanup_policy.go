@@ -54,7 +54,7 @@ type CleanupPolicy struct {
 	Asking bool
 	// Passing is true if the problem usually passes by itself: the cluster did not answer, or only a proxy before it did.
 	Passing bool
-	// Since is when the deletion began, Now is the current time.
+	// Since is when the deletion began, Now is the current time; all times are by the clock of omni-apiserver.
 	Since, Now time.Time
 	// First is when this process first had such a problem with this deletion. Zero counts as long ago.
 	First time.Time

@@ -2,10 +2,14 @@ package clusteraccess
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 func TestCleanupPolicy(t *testing.T) {
@@ -105,5 +109,60 @@ func TestTroubles(t *testing.T) {
 
 	if len(known.known) != 2 {
 		t.Errorf("%d are remembered, want the last of each object: %v", len(known.known), known.known)
+	}
+}
+
+// TestGiveUpByTheServersClock: a deletion began by the clock of omni-apiserver, and ours may be another, and be set while it waits.
+func TestGiveUpByTheServersClock(t *testing.T) {
+	deleted := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+	type step struct {
+		after time.Duration // the deletion, in truth
+		off   time.Duration // how far our clock is ahead
+		want  Action
+	}
+
+	for name, steps := range map[string][]step{
+		"the same":        {{0, 0, ActionWait}, {59 * time.Minute, 0, ActionWait}, {time.Hour, 0, ActionLetGo}},
+		"ours is ahead":   {{0, time.Hour, ActionWait}, {3 * time.Minute, time.Hour, ActionWait}, {time.Hour, time.Hour, ActionLetGo}},
+		"ours is behind":  {{0, -time.Hour, ActionWait}, {59 * time.Minute, -time.Hour, ActionWait}, {time.Hour, -time.Hour, ActionLetGo}},
+		"ours is mended":  {{0, time.Hour, ActionWait}, {3 * time.Minute, 0, ActionWait}, {59 * time.Minute, 0, ActionWait}, {time.Hour, 0, ActionLetGo}},
+		"a late start":    {{5 * time.Hour, time.Hour, ActionWait}, {5*time.Hour + time.Minute, 0, ActionWait}, {5*time.Hour + 2*time.Minute, 0, ActionLetGo}},
+		"a later mistake": {{0, 0, ActionWait}, {3 * time.Minute, 2 * time.Hour, ActionWait}},
+	} {
+		var off time.Duration
+
+		access := &Access{ServerAhead: func() time.Duration { return -off }}
+		object := &v1alpha1.OmniHelmRelease{ObjectMeta: metav1.ObjectMeta{UID: "u", DeletionTimestamp: &metav1.Time{Time: deleted}}}
+
+		var before time.Duration
+
+		for i, step := range steps {
+			// Who does not try for long is forgotten.
+			for ; i > 0 && before < step.after; before += 5 * time.Minute {
+				access.GiveUp(object, "refused", time.Time{}, deleted.Add(before+off))
+			}
+
+			off, before = step.off, step.after
+
+			if got, why := access.GiveUp(object, "refused", time.Time{}, deleted.Add(step.after+off)); got != step.want {
+				t.Errorf("%s, step %d: %d, %s", name, i, got, why)
+			}
+		}
+	}
+}
+
+// TestPlanCleanupByTheServersClock is the same for a cluster that cannot be opened.
+func TestPlanCleanupByTheServersClock(t *testing.T) {
+	now := time.Now()
+	access, release := visit{token: "A"}.come(t, &atomic.Int32{})
+	access.ServerAhead = func() time.Duration { return -time.Hour }
+	release.DeletionTimestamp = &metav1.Time{Time: now}
+
+	for _, after := range []time.Duration{0, 3 * time.Minute} {
+		cleanup, outcome, err := access.PlanCleanup(t.Context(), RequesterOf(release, nil), now.Add(time.Hour+after))
+		if err != nil || cleanup.Action != ActionWait {
+			t.Errorf("after %s: %d, %s, %v", after, cleanup.Action, outcome.Message(), err)
+		}
 	}
 }

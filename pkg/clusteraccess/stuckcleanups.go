@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // step is a part of a clean-up that can fail by itself.
@@ -70,10 +69,4 @@ func (s *stuckCleanups) over(uid types.UID, step step) {
 	defer s.mu.Unlock()
 
 	delete(s.known, cleanupStep{uid, step})
-}
-
-// CleanupFailed records that the clean-up of an object that is being deleted failed in a cluster that could be opened,
-// and returns the time for CleanupPolicy.First.
-func (a *Access) CleanupFailed(object client.Object, now time.Time) time.Time {
-	return a.stuckCleanups.first(object.GetUID(), stepCleanUp, now)
 }

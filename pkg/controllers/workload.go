@@ -28,7 +28,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options)
 	clusters := clusteraccess.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterDivisor)
 
-	access := &clusteraccess.Access{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID}
+	access := &clusteraccess.Access{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID, ServerAhead: options.ServerClock}
 
 	if err := kubeconfigsecret.Add(mgr, options.Namespace, options.HubClock); err != nil {
 		return fmt.Errorf("add the controller of kubeconfig Secrets: %w", err)

@@ -3,6 +3,7 @@ package omnihelmrelease
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -132,15 +133,13 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 
 // holdUp keeps the deletion waiting, and releases the object when that has lasted too long.
 func (r *reconciler) holdUp(s *scope, reason, problem string) loop.Outcome {
-	now := r.options.Now()
-
 	// A failed attempt may itself have taken an hour.
-	first := r.access.CleanupFailed(s.release, now)
-	if tried := s.last.tried; s.last.failed() && s.last.action == helm.ActionUninstall && !tried.IsZero() && tried.Before(first) {
-		first = tried
+	var tried time.Time
+	if s.last.failed() && s.last.action == helm.ActionUninstall {
+		tried = s.last.tried
 	}
 
-	action, why := clusteraccess.CleanupPolicy{Problem: problem, Since: s.release.DeletionTimestamp.Time, Now: now, First: first}.Decide()
+	action, why := r.access.GiveUp(s.release, problem, tried, r.options.Now())
 	if action == clusteraccess.ActionLetGo {
 		r.left(s, why)
 

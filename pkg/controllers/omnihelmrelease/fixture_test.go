@@ -80,13 +80,13 @@ func (d *openAccess) Destroying(context.Context, clusteraccess.Requester) (bool,
 	return d.destroying, nil
 }
 
-// CleanupFailed has been in trouble for as long as anybody may be, unless somebody remembers.
-func (d *openAccess) CleanupFailed(object client.Object, now time.Time) time.Time {
+// GiveUp has been in trouble for as long as anybody may be, unless somebody remembers.
+func (d *openAccess) GiveUp(object client.Object, problem string, tried, now time.Time) (clusteraccess.Action, string) {
 	if d.remembering != nil {
-		return d.remembering.CleanupFailed(object, now)
+		return d.remembering.GiveUp(object, problem, tried, now)
 	}
 
-	return time.Time{}
+	return clusteraccess.CleanupPolicy{Problem: problem, Since: object.GetDeletionTimestamp().Time, Now: now}.Decide()
 }
 
 // fixture runs the real loop and the real chart sources against a cluster that is only in memory.

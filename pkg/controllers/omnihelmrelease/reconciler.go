@@ -65,7 +65,7 @@ type access interface {
 	Open(ctx context.Context, requester clusteraccess.Requester) (*clusteraccess.Opened, loop.Outcome, error)
 	PlanCleanup(ctx context.Context, requester clusteraccess.Requester, now time.Time) (clusteraccess.Cleanup, loop.Outcome, error)
 	Destroying(ctx context.Context, requester clusteraccess.Requester) (bool, error)
-	CleanupFailed(object client.Object, now time.Time) time.Time
+	GiveUp(object client.Object, problem string, tried, now time.Time) (clusteraccess.Action, string)
 }
 
 // reconciler has what the phases need.

@@ -3,6 +3,7 @@ package omnisecretsync
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -94,9 +95,7 @@ func (r *reconciler) giveUp(s *scope, cluster *clusteraccess.Cluster, where loca
 		return clusteraccess.ActionLetGo, problem
 	}
 
-	return clusteraccess.CleanupPolicy{
-		Problem: problem, Since: s.sync.DeletionTimestamp.Time, Now: r.options.Now(), First: r.options.Access.CleanupFailed(s.sync, r.options.Now()),
-	}.Decide()
+	return r.options.Access.GiveUp(s.sync, problem, time.Time{}, r.options.Now())
 }
 
 // remove deletes one Secret if it is ours. kept is why it stays; empty if it does not exist any more, or if an event
