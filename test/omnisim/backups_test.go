@@ -3,6 +3,7 @@ package omnisim_test
 import (
 	"testing"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 
@@ -43,6 +44,36 @@ func TestBootstrapFromBackup(t *testing.T) {
 	wantRefused(t, st.Create(ctx, again(&specs.MachineSetSpec_BootstrapSpec{ClusterUuid: uuid, Snapshot: "b.snapshot"})), "failed to get backup")
 
 	if err := st.Create(ctx, again(&specs.MachineSetSpec_BootstrapSpec{ClusterUuid: uuid, Snapshot: "a.snapshot"})); err != nil {
+		t.Error(err)
+	}
+}
+
+// A control plane that somebody deletes takes its machines along, and leaves a cluster that the next one bootstraps anew: Omni does not
+// ask whether that may be empty.
+func TestControlPlaneDeleted(t *testing.T) {
+	sim := startIota(t)
+	ctx, st := deadline(t), sim.State()
+
+	id := omni.ControlPlanesResourceID("iota")
+	if err := st.TeardownAndDestroy(ctx, omni.NewMachineSet(id).Metadata()); err != nil && !state.IsNotFoundError(err) {
+		t.Fatal(err)
+	}
+
+	nodes, err := safe.StateListAll[*omni.MachineSetNode](ctx, st, state.WithLabelQuery(resource.LabelEqual(omni.LabelMachineSet, id)))
+	if err != nil || nodes.Len() != 0 {
+		t.Errorf("%d machines are left in the set: %v", nodes.Len(), err)
+	}
+
+	cluster, err := safe.StateGetByID[*omni.Cluster](ctx, st, "iota")
+	if err != nil || cluster.Metadata().Phase() != resource.PhaseRunning {
+		t.Errorf("the cluster: %v, %v", cluster, err)
+	}
+
+	set := omni.NewMachineSet(id)
+	set.Metadata().Labels().Set(omni.LabelCluster, "iota")
+	set.Metadata().Labels().Set(omni.LabelControlPlaneRole, "")
+
+	if err := st.Create(ctx, set); err != nil {
 		t.Error(err)
 	}
 }

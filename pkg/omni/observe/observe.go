@@ -42,6 +42,10 @@ type MachineSet struct {
 	ID, Name string
 	// ControlPlane is true for the control plane's set.
 	ControlPlane bool
+	// Created is when Omni made the set, by its clock.
+	Created time.Time
+	// Backup is the backup from which Omni makes the etcd of a control plane, in the form of omni.BackupOf; empty if there is none.
+	Backup string
 	// Class is the machine class; empty for a static set.
 	Class string
 	// Desired is how many machines the set requests now; for an unlimited class, how many it has.

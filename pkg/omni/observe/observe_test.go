@@ -155,6 +155,8 @@ func TestObserve(t *testing.T) {
 			upgrade.Updated = time.Time{}
 		}
 
+		forgetCreation(t, got.MachineSets)
+
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -172,11 +174,45 @@ func TestObserveClassSets(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	forgetCreation(t, got.MachineSets)
+
 	want := []MachineSet{
 		{ID: "demo-all", Name: "all", Class: "cpu", Desired: 1},
 		{ID: "demo-some", Name: "some", Class: "cpu", Desired: 4},
 	}
 	if diff := cmp.Diff(want, got.MachineSets); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// forgetCreation checks that it is known when Omni made the sets, and takes these times away.
+func forgetCreation(t *testing.T, sets []MachineSet) {
+	t.Helper()
+
+	for i := range sets {
+		if sets[i].Created.IsZero() {
+			t.Errorf("it is not known when Omni made set %s", sets[i].ID)
+		}
+
+		sets[i].Created = time.Time{}
+	}
+}
+
+func TestObserveBackup(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	plantest.Sync(t, st, omnitest.ClusterDocument+omnitest.ControlPlaneDocument+omnitest.BootstrapSpec+omnitest.WorkersDocument)
+
+	got, err := Observe(t.Context(), st, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	backups := map[string]string{}
+	for _, set := range got.MachineSets {
+		backups[set.ID] = set.Backup
+	}
+
+	if diff := cmp.Diff(map[string]string{"demo-control-planes": omnitest.Backup, "demo-workers": ""}, backups); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -136,6 +136,8 @@ func (o *observer) readSets() {
 			Name:        strings.TrimPrefix(id, o.cluster+"-"),
 			Class:       size.Class,
 			Desired:     size.Count,
+			Created:     found.Metadata().Created(),
+			Backup:      omni.BackupOf(found),
 			TearingDown: found.Metadata().Phase() == resource.PhaseTearingDown,
 		}
 

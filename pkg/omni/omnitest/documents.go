@@ -18,6 +18,12 @@ machines:
 - ` + Machine1 + `
 `
 
+// BootstrapSpec is a part of a ControlPlaneDocument that has etcd made from Backup.
+const BootstrapSpec = "bootstrapSpec:\n  clusterUUID: 5f0c6f2a-1d0e-4f6e-9a53-0c6a1f3b7d11\n  snapshot: a.snapshot\n"
+
+// Backup is the backup of BootstrapSpec.
+const Backup = "5f0c6f2a-1d0e-4f6e-9a53-0c6a1f3b7d11/a.snapshot"
+
 // WorkersDocument is a set of two machines.
 const WorkersDocument = `---
 kind: Workers

@@ -45,6 +45,10 @@ type Plan struct {
 	// WantedManifests are the IDs of the manifest groups of mode full of the template, and LiveManifests those that Omni
 	// had when the plan was made, without its own; both sorted. A plan to delete has neither.
 	WantedManifests, LiveManifests []string
+	// MakesControlPlane is true if the plan creates the control plane's machine set. Omni makes a new etcd for it: from Backup, in
+	// the form of omni.BackupOf, or an empty one if that is empty.
+	MakesControlPlane bool
+	Backup            string
 
 	steps  []step
 	locked bool
@@ -207,6 +211,7 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	plan.Hash = HashOf(plan.Changes)
 	plan.Wanted, plan.Live = builder.wanted, builder.live
 	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
+	plan.MakesControlPlane, plan.Backup = newControlPlane(result.Create)
 
 	return plan, nil
 }

@@ -48,6 +48,23 @@ func liveSets(sets, nodes []resource.Resource) []SetState {
 	return setStates(sets, nodesBySet(requested))
 }
 
+// newControlPlane reports whether the control plane's machine set is among the resources to create, and from which backup Omni is to
+// make its etcd; see Plan.Backup.
+func newControlPlane(created []resource.Resource) (made bool, backup string) {
+	for _, item := range created {
+		set, isSet := item.(*omnires.MachineSet)
+		if !isSet {
+			continue
+		}
+
+		if _, controlPlane := set.Metadata().Labels().Get(omnires.LabelControlPlaneRole); controlPlane {
+			return true, omni.BackupOf(set)
+		}
+	}
+
+	return false, ""
+}
+
 // nodesBySet returns the machines of each set: the MachineSetNodes among resources.
 func nodesBySet(items []resource.Resource) map[string][]string {
 	nodes := map[string][]string{}

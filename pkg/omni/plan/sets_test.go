@@ -44,6 +44,30 @@ func TestPlanTellsTheSets(t *testing.T) {
 	}
 }
 
+// TestPlanTellsTheControlPlane checks that a plan says whether it makes a new etcd, and from what.
+func TestPlanTellsTheControlPlane(t *testing.T) {
+	st, template := omnitest.NewFakeOmni(), omnitest.ClusterDocument+omnitest.ControlPlaneDocument
+
+	says := func(document string, made bool, backup string) {
+		t.Helper()
+
+		if plan := mustPlan(t, st, document, Options{}); plan.MakesControlPlane != made || plan.Backup != backup {
+			t.Errorf("control plane %v, backup %q", plan.MakesControlPlane, plan.Backup)
+		}
+	}
+
+	says(template+omnitest.WorkersDocument, true, "")
+	says(template+omnitest.BootstrapSpec+omnitest.WorkersDocument, true, omnitest.Backup)
+	mustSync(t, st, template)
+	says(template+omnitest.WorkersDocument, false, "")
+
+	if err := st.Destroy(t.Context(), omnires.NewMachineSet("demo-control-planes").Metadata()); err != nil {
+		t.Fatal(err)
+	}
+
+	says(template, true, "")
+}
+
 // TestLiveSetsLeaveAllocatedMachinesOut: a machine that Omni took from a class was not requested by its ID.
 func TestLiveSetsLeaveAllocatedMachinesOut(t *testing.T) {
 	st, template := omnitest.NewFakeOmni(), omnitest.ClusterDocument+omnitest.ControlPlaneDocument+omnitest.ClassDocument("cpu", "1")
