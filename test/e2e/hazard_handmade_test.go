@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -158,6 +159,25 @@ func handmadeHazards() []hazard {
 				f.waitMachines("c", "c-w", 2)
 			},
 			says: []seen{ready()},
+		},
+		{
+			// Suspended meanwhile: nothing is torn down but by hand.
+			name: "control plane deleted in Omni",
+			when: func(f *fleet) {
+				f.merge(`{"spec":{"suspend":true}}`)
+				f.waitCondition("ocl", "c", v1alpha1.ConditionSuspended, "True", "")
+				f.removeSetInOmni("c-control-planes")
+				f.merge(`{"spec":{"suspend":false}}`)
+			},
+			says: []seen{stalled(v1alpha1.ReasonControlPlaneGone, `MachineSet "c-control-planes"`, "spec.bootstrapSpec", "kubectl annotate omnicluster c")},
+			// It is not made again, empty, until somebody says so.
+			machines: map[string]int{"c-c-w": 2},
+			then: func(f *fleet) {
+				lost := get[v1alpha1.OmniCluster](f.space, "ocl", "c").Status.ControlPlaneSet
+				f.run("annotate", "ocl", "c", v1alpha1.AnnotationRecreate+"="+v1alpha1.RecreateControlPlanePrefix+utc.Text(lost.Created.Time))
+				f.ready("c")
+				f.unchanged("c")
+			},
 		},
 		{
 			name: "lock patch and set added with confirmation",
@@ -343,6 +363,15 @@ func (f *fleet) removeInOmni(name string) {
 	}
 
 	f.waitRemoteGone(name)
+}
+
+// removeSetInOmni destroys a machine set as somebody with omnictl would.
+func (f *fleet) removeSetInOmni(id string) {
+	f.t.Helper()
+
+	if err := f.omni.State().TeardownAndDestroy(f.t.Context(), omni.NewMachineSet(id).Metadata()); err != nil && !state.IsNotFoundError(err) {
+		f.t.Fatal(err)
+	}
 }
 
 // absent returns an error as long as Omni has the machine set in cluster c.

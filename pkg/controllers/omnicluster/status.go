@@ -145,8 +145,16 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.C
 	status.Endpoint = s.connection.Spec.Endpoint
 
 	if id != "" && (s.plan != nil || status.OmniClusterID == "") {
+		if id != status.OmniClusterID {
+			status.ControlPlaneSet = nil // it was another cluster's
+		}
+
 		status.Starting = isStarting(*status, claim.Live)
 		status.OmniClusterID = id
+	}
+
+	if id != "" && id == status.OmniClusterID {
+		noteControlPlane(status, *remote)
 	}
 
 	if answered, _ := observe.KubernetesSeenReady(*remote); answered {
@@ -154,6 +162,16 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.C
 	}
 
 	status.Omni = remoteStatus(*remote, describedMachines(s.input))
+}
+
+// noteControlPlane writes the control plane that Omni has into the status. If it has none, the last one stays: a later run has to know
+// that there was one.
+func noteControlPlane(status *v1alpha1.OmniClusterStatus, remote observe.Status) {
+	for _, set := range remote.MachineSets {
+		if set.ControlPlane {
+			status.ControlPlaneSet = &v1alpha1.ControlPlaneSet{Created: utc.Stored(set.Created), Backup: set.Backup}
+		}
+	}
 }
 
 // reportAdoption writes into the status whether an existing cluster is being adopted.

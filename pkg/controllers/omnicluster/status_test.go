@@ -3,12 +3,15 @@ package omnicluster
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
@@ -59,6 +62,38 @@ func TestHubIsKeptWhereTheClusterIsNotSeen(t *testing.T) {
 
 		if got := cluster.Status.HubID; got != test.want {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// What is known of a control plane outlasts it, and is not that of another cluster.
+func TestControlPlaneIsKeptWhenItIsGone(t *testing.T) {
+	lost := &v1alpha1.ControlPlaneSet{Created: metav1.Unix(1700000000, 0), Backup: "id/a"}
+	made := &v1alpha1.ControlPlaneSet{Created: metav1.Unix(1800000000, 0)}
+
+	for name, test := range map[string]struct {
+		id     string
+		remote []observe.MachineSet
+		want   *v1alpha1.ControlPlaneSet
+	}{
+		"gone":                              {"id-1", []observe.MachineSet{{Name: "w", Created: made.Created.Time}}, lost},
+		"made again":                        {"id-1", []observe.MachineSet{{ControlPlane: true, Created: made.Created.Add(time.Millisecond)}}, made},
+		"Omni does not tell the ID":         {"", nil, lost},
+		"another cluster":                   {"id-2", nil, nil},
+		"another cluster and control plane": {"id-2", []observe.MachineSet{{ControlPlane: true, Created: made.Created.Time}}, made},
+	} {
+		cluster := newCluster()
+		cluster.Status.OmniClusterID, cluster.Status.ControlPlaneSet = "id-1", lost
+		live := omni.Live{Exists: true, UUID: test.id, Marks: omni.Marks{UID: string(cluster.UID), Hub: testHub}}
+		s := &scope{
+			cluster: cluster, name: "demo", hubs: hubs.Hubs{Own: testHub}, seen: &seen{live: live}, plan: &plan.Plan{},
+			connection: &v1alpha1.OmniConnection{}, remote: &observe.Status{Exists: true, MachineSets: test.remote},
+		}
+
+		(&reconciler{}).reportRemote(t.Context(), s, claimOf(s))
+
+		if diff := cmp.Diff(test.want, cluster.Status.ControlPlaneSet); diff != "" {
+			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

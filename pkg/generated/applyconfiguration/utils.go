@@ -42,6 +42,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.BackupConfigurationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BootstrapSpec"):
 		return &omniv1alpha1.BootstrapSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ControlPlaneSet"):
+		return &omniv1alpha1.ControlPlaneSetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DriftDetection"):
 		return &omniv1alpha1.DriftDetectionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DriftIgnore"):

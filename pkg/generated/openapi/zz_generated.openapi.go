@@ -117,6 +117,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ApprovedChange{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_ApprovedChange(ref),
 		v1alpha1.BackupConfiguration{}.OpenAPIModelName():        schema_pkg_apis_omni_v1alpha1_BackupConfiguration(ref),
 		v1alpha1.BootstrapSpec{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_BootstrapSpec(ref),
+		v1alpha1.ControlPlaneSet{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_ControlPlaneSet(ref),
 		v1alpha1.DriftDetection{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_DriftDetection(ref),
 		v1alpha1.DriftIgnore{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_DriftIgnore(ref),
 		v1alpha1.DriftTarget{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_DriftTarget(ref),
@@ -4040,6 +4041,35 @@ func schema_pkg_apis_omni_v1alpha1_BootstrapSpec(ref common.ReferenceCallback) c
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_ControlPlaneSet(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ControlPlaneSet is the machine set of a control plane in Omni.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"created": {
+						SchemaProps: spec.SchemaProps{
+							Description: "created is when Omni made the set, by its clock. A set that is deleted and made again has another time.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"backup": {
+						SchemaProps: spec.SchemaProps{
+							Description: "backup is the backup from which Omni made its etcd: the UUID of the cluster that made the backup, a slash and the name of the snapshot. Empty if etcd began empty.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"created"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_DriftDetection(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -6244,6 +6274,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							},
 						},
 					},
+					"controlPlaneSet": {
+						SchemaProps: spec.SchemaProps{
+							Description: "controlPlaneSet is the control plane's machine set that Omni had when this object saw one last in the cluster of omniClusterID. If Omni has it no more, etcd is gone with it: it is only made again from another backup (spec.bootstrapSpec of the OmniControlPlane), or if the annotation omni.texashpc.com/recreate allows it.",
+							Ref:         ref(v1alpha1.ControlPlaneSet{}.OpenAPIModelName()),
+						},
+					},
 					"adopting": {
 						SchemaProps: spec.SchemaProps{
 							Description: "adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.",
@@ -6311,7 +6347,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.OmniClusterRollout{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.ControlPlaneSet{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.OmniClusterRollout{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
 	}
 }
 

@@ -228,6 +228,8 @@ const (
 	ReasonRemoteDeleting = "RemoteDeleting"
 	// ReasonRemoteClusterGone: Omni no longer has the cluster that this object made.
 	ReasonRemoteClusterGone = "RemoteClusterGone"
+	// ReasonControlPlaneGone: Omni no longer has the control plane of the cluster, and etcd went with it.
+	ReasonControlPlaneGone = "ControlPlaneGone"
 	// ReasonWaitingToSettle: Destroying changes wait until they have not changed for the settle time.
 	ReasonWaitingToSettle = "WaitingToSettle"
 	// ReasonAwaitingApproval: Destroying changes wait for spec.approvedPlan.

@@ -16,9 +16,12 @@ const (
 	AnnotationFluxRequestedAt = "reconcile.fluxcd.io/requestedAt"
 	// AnnotationConfirmDeletion must equal the object's name before a guarded OmniCluster can be deleted.
 	AnnotationConfirmDeletion = GroupName + "/confirm-deletion"
-	// AnnotationRecreate allows a cluster that Omni no longer has to be made again, in the Omni that had it. Its value
-	// is the old status.omniClusterID.
+	// AnnotationRecreate allows a cluster that Omni no longer has to be made again, in the Omni that had it: its value
+	// is the old status.omniClusterID then. If Omni has lost only the cluster's control plane, that is made again with the value
+	// RecreateControlPlanePrefix and status.controlPlaneSet.created.
 	AnnotationRecreate = GroupName + "/recreate"
+	// RecreateControlPlanePrefix begins a value of AnnotationRecreate that is about a control plane.
+	RecreateControlPlanePrefix = "control-plane@"
 	// AnnotationAllowedEndpoints is for the Secret of a service account key: the endpoints that the key may be used
 	// with, as URLs that are separated by commas. Scheme, host and port have to be those of spec.endpoint.
 	AnnotationAllowedEndpoints = GroupName + "/allowed-endpoints"

@@ -70,6 +70,12 @@ type OmniClusterStatus struct {
 	// +listType=set
 	AppliedManifests []string `json:"appliedManifests,omitempty"`
 
+	// controlPlaneSet is the control plane's machine set that Omni had when this object saw one last in the cluster of
+	// omniClusterID. If Omni has it no more, etcd is gone with it: it is only made again from another backup
+	// (spec.bootstrapSpec of the OmniControlPlane), or if the annotation omni.texashpc.com/recreate allows it.
+	// +optional
+	ControlPlaneSet *ControlPlaneSet `json:"controlPlaneSet,omitempty"`
+
 	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
 	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
 	// +optional
@@ -135,6 +141,17 @@ type AppliedMachineSet struct {
 	// +optional
 	// +listType=set
 	Machines []string `json:"machines,omitempty"`
+}
+
+// ControlPlaneSet is the machine set of a control plane in Omni.
+type ControlPlaneSet struct {
+	// created is when Omni made the set, by its clock. A set that is deleted and made again has another time.
+	Created metav1.Time `json:"created"`
+
+	// backup is the backup from which Omni made its etcd: the UUID of the cluster that made the backup, a slash and the
+	// name of the snapshot. Empty if etcd began empty.
+	// +optional
+	Backup string `json:"backup,omitempty"`
 }
 
 // OmniClusterPlan is what has to change in Omni.

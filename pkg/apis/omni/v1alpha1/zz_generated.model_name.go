@@ -47,6 +47,11 @@ func (in BootstrapSpec) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ControlPlaneSet) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.ControlPlaneSet"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in DriftDetection) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.DriftDetection"
 }

@@ -62,6 +62,10 @@ type OmniClusterStatusApplyConfiguration struct {
 	// group goes, Omni removes its objects from the cluster: one that this list does not name goes only with
 	// spec.approvedPlan.
 	AppliedManifests []string `json:"appliedManifests,omitempty"`
+	// controlPlaneSet is the control plane's machine set that Omni had when this object saw one last in the cluster of
+	// omniClusterID. If Omni has it no more, etcd is gone with it: it is only made again from another backup
+	// (spec.bootstrapSpec of the OmniControlPlane), or if the annotation omni.texashpc.com/recreate allows it.
+	ControlPlaneSet *ControlPlaneSetApplyConfiguration `json:"controlPlaneSet,omitempty"`
 	// adopting is true from the moment an existing cluster is taken over (spec.adopt) until the first plan without
 	// changes. Every change that destroys anything waits for spec.approvedPlan meanwhile.
 	Adopting *bool `json:"adopting,omitempty"`
@@ -230,6 +234,14 @@ func (b *OmniClusterStatusApplyConfiguration) WithAppliedManifests(values ...str
 	for i := range values {
 		b.AppliedManifests = append(b.AppliedManifests, values[i])
 	}
+	return b
+}
+
+// WithControlPlaneSet sets the ControlPlaneSet field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the ControlPlaneSet field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithControlPlaneSet(value *ControlPlaneSetApplyConfiguration) *OmniClusterStatusApplyConfiguration {
+	b.ControlPlaneSet = value
 	return b
 }
 
