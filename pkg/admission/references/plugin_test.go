@@ -72,9 +72,17 @@ func releaseIn(cluster, kubeconfig, key string) *v1alpha1.OmniHelmRelease {
 	}}
 }
 
-func workers(cluster string) *v1alpha1.OmniWorkers {
+// connection uses the key of a Secret with an Omni.
+func connection(endpoint, secret string) *v1alpha1.OmniConnection {
+	o := &v1alpha1.OmniConnection{Spec: v1alpha1.OmniConnectionSpec{Endpoint: endpoint}}
+	o.Spec.Auth.ServiceAccountSecretRef = v1alpha1.SecretKeyReference{Name: secret}
+
+	return o
+}
+
+func workers(cluster string, more ...v1alpha1.Patch) *v1alpha1.OmniWorkers {
 	o := &v1alpha1.OmniWorkers{Spec: v1alpha1.OmniWorkersSpec{ClusterRef: v1alpha1.LocalObjectReference{Name: cluster}}}
-	o.Spec.Patches = []v1alpha1.Patch{secretPatch("a", "k")}
+	o.Spec.Patches = append([]v1alpha1.Patch{secretPatch("a", "k")}, more...)
 
 	return o
 }
@@ -135,16 +143,23 @@ func TestValidate(t *testing.T) {
 		},
 		"the same values, the same cluster": {old: releaseIn("prod", "access", "k"), now: releaseIn("prod", "access", "k")},
 		"the same patch, another cluster":   {old: workers("prod"), now: workers("mine"), asked: []string{"get secrets a"}, refused: []string{"spec.patches[0]", `"a"`}},
-		"the same patch, the same cluster":  {old: workers("prod"), now: workers("prod")},
-		"a copy of the same keys":           {old: syncOf("a", "b"), now: syncOf("b", "a")},
-		"a copy of fewer keys":              {old: syncOf("a", "b"), now: syncOf("b")},
-		"a copy of one key more":            {old: syncOf("a"), now: syncOf("a", "b"), asked: []string{"get secrets db"}, refused: []string{"spec.sourceSecretRef", `"db"`}},
-		"a copy of all keys":                {old: syncOf("a"), now: syncOf(), asked: []string{"get secrets db"}, refused: []string{"spec.sourceSecretRef", `"db"`}},
-		"a copy of some keys, of all":       {old: syncOf(), now: syncOf("a")},
-		"a copy of all keys, as now":        {old: syncOf(), now: syncOf()},
-		"credentials stay":                  {old: release("https://a", "auth"), now: release("https://a", "auth")},
-		"status":                            {now: cluster(secretPatch("a", "k")), subresource: "status"},
-		"scale":                             {now: cluster(secretPatch("a", "k")), subresource: "scale"},
+		"the same key, another Omni":        {old: connection("https://a", "key"), now: connection("https://evil", "key"), asked: []string{"get secrets key"}, refused: []string{"spec.auth.serviceAccountSecretRef", `"key"`}},
+		"the same key, the same Omni":       {old: connection("https://a", "key"), now: connection("https://a", "key")},
+		"another key, the same Omni":        {old: connection("https://a", "key"), now: connection("https://a", "other"), asked: []string{"get secrets other"}, refused: []string{`"other"`}},
+		"the same ConfigMap, another cluster": {
+			old: workers("prod", configMap), now: workers("mine", configMap), allowed: []string{"get secrets a"},
+			asked: []string{"get secrets a", "get configmaps map"}, refused: []string{"spec.patches[1]", `"map"`},
+		},
+		"the same patch, the same cluster": {old: workers("prod"), now: workers("prod")},
+		"a copy of the same keys":          {old: syncOf("a", "b"), now: syncOf("b", "a")},
+		"a copy of fewer keys":             {old: syncOf("a", "b"), now: syncOf("b")},
+		"a copy of one key more":           {old: syncOf("a"), now: syncOf("a", "b"), asked: []string{"get secrets db"}, refused: []string{"spec.sourceSecretRef", `"db"`}},
+		"a copy of all keys":               {old: syncOf("a"), now: syncOf(), asked: []string{"get secrets db"}, refused: []string{"spec.sourceSecretRef", `"db"`}},
+		"a copy of some keys, of all":      {old: syncOf(), now: syncOf("a")},
+		"a copy of all keys, as now":       {old: syncOf(), now: syncOf()},
+		"credentials stay":                 {old: release("https://a", "auth"), now: release("https://a", "auth")},
+		"status":                           {now: cluster(secretPatch("a", "k")), subresource: "status"},
+		"scale":                            {now: cluster(secretPatch("a", "k")), subresource: "scale"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked := &grants{allowed: test.allowed}
@@ -185,6 +200,15 @@ func validate(t *testing.T, asked authorizer.Authorizer, old, now runtime.Object
 
 	return plugin.Validate(t.Context(), admission.NewAttributesRecord(now, old, schema.GroupVersionKind{Kind: "X"}, "apps", "x",
 		v1alpha1.SchemeGroupVersion.WithResource("x"), subresource, operation, &metav1.CreateOptions{}, false, &user.DefaultInfo{Name: name}), nil)
+}
+
+// Every request that can name a reference is asked about.
+func TestHandles(t *testing.T) {
+	for operation, want := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: false, admission.Connect: false} {
+		if got := references.New().Handles(operation); got != want {
+			t.Errorf("%s: %v", operation, got)
+		}
+	}
 }
 
 // An authorizer that gives no answer grants nothing, and the client may try again.
