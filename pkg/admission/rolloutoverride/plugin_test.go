@@ -127,3 +127,12 @@ func TestRegister(t *testing.T) {
 		t.Errorf("registered %v", got)
 	}
 }
+
+// Every request that can bring the annotation is asked about.
+func TestHandles(t *testing.T) {
+	for operation, want := range map[admission.Operation]bool{admission.Create: true, admission.Update: true, admission.Delete: false} {
+		if got := rolloutoverride.New().Handles(operation); got != want {
+			t.Errorf("%s: %v", operation, got)
+		}
+	}
+}
