@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -94,10 +95,12 @@ func TestWaitsForTheHub(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		id, err := ask(t.Context(), clientThat(func(call int) error {
 			switch {
-			case call < 10:
-				return forbidden()
 			case call < 20:
+				return forbidden()
+			case call < 25:
 				return apierrors.NewServiceUnavailable("starting")
+			case call < 40: // it has started anew, and so has the time for its bindings
+				return forbidden()
 			}
 
 			return nil
@@ -108,16 +111,23 @@ func TestWaitsForTheHub(t *testing.T) {
 	})
 }
 
-// Neither a refusal nor silence is waited for without an end.
+// Neither a refusal nor silence is waited for without an end; a refusal ends it sooner.
 func TestGivesUp(t *testing.T) {
-	for name, answer := range map[string]error{"refused": forbidden(), "away": apierrors.NewServiceUnavailable("away")} {
+	for name, test := range map[string]struct {
+		answer error
+		after  time.Duration
+	}{
+		"refused": {forbidden(), refusedTimeout}, "away": {apierrors.NewServiceUnavailable("away"), identifyTimeout},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), identifyTimeout)
 				defer cancel()
 
-				if id, err := ask(ctx, clientThat(func(int) error { return answer })); id != "" || err == nil {
-					t.Errorf("%q, %v", id, err)
+				began := time.Now()
+
+				if id, err := ask(ctx, clientThat(func(int) error { return test.answer })); id != "" || err == nil || time.Since(began) != test.after {
+					t.Errorf("%q, %v after %s", id, err, time.Since(began))
 				}
 			})
 		})
