@@ -129,3 +129,22 @@ func TestRolloutAnnotations(t *testing.T) {
 		})
 	}
 }
+
+// An override comes with an update, when something waits: its hash and its reason are checked there, too.
+func TestRolloutAnnotationsOfAnUpdate(t *testing.T) {
+	const override = "omni.texashpc.com/rollout-override"
+
+	for value, valid := range map[string]bool{strings.Repeat("0a", 32) + " CVE-2026-1": true, "because I want to": false, "": true} {
+		old, changed := validCluster(), validCluster()
+		old.ResourceVersion, changed.ResourceVersion = "1", "1"
+		changed.Annotations = map[string]string{override: value}
+
+		if errs := ValidateOmniClusterUpdate(changed, old); (len(errs) == 0) != valid {
+			t.Errorf("%q: %v", value, errs)
+		}
+
+		if errs := ValidateOmniCluster(changed); (len(errs) == 0) != valid {
+			t.Errorf("%q on a new cluster: %v", value, errs)
+		}
+	}
+}
