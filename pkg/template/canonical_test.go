@@ -2,6 +2,7 @@ package template
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,6 +65,26 @@ func TestCanonicalText(t *testing.T) {
 				t.Errorf("text (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// Every word that some reader of YAML takes for something else is quoted, in whatever letters.
+func TestCanonicalTextOfWords(t *testing.T) {
+	for _, word := range []string{"true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"} {
+		for _, written := range []string{word, strings.ToUpper(word), strings.ToUpper(word[:1]) + word[1:]} {
+			got, err := canonicalText(newBudget(), freeForm(t, `{"k":"`+written+`"}`))
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if want := `k: "` + written + "\"\n"; got != want {
+				t.Errorf("got %q, want %q", got, want)
+			}
+		}
+
+		if got, err := canonicalText(newBudget(), freeForm(t, `{"k":"`+word+`x"}`)); err != nil || got != "k: "+word+"x\n" {
+			t.Errorf("got %q, %v", got, err)
+		}
 	}
 }
 

@@ -145,6 +145,30 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// A source is found wherever it stands: what is not listed is not watched.
+func TestValuesOfEveryDocument(t *testing.T) {
+	patch := func(name string) []v1alpha1.Patch { return []v1alpha1.Patch{{ValueFrom: secret(name, "k")}} }
+
+	documents, err := Assemble(loadInput(t, "values"))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	documents.Cluster.Spec.Patches, documents.ControlPlane.Spec.Patches = patch("of-cluster"), patch("of-control-plane")
+	documents.Cluster.Spec.Kubernetes.Manifests = []v1alpha1.Manifest{{ValueFrom: secret("of-manifests", "k")}}
+
+	workers, machine := v1alpha1.OmniWorkers{}, v1alpha1.OmniMachine{}
+	workers.Spec.Patches, machine.Spec.Patches = patch("of-workers"), patch("of-machine")
+	documents.Workers, documents.Machines = []v1alpha1.OmniWorkers{workers}, []v1alpha1.OmniMachine{machine}
+
+	want := []v1alpha1.ValueSource{
+		*secret("of-cluster", "k"), *secret("of-control-plane", "k"), *secret("of-machine", "k"), *secret("of-manifests", "k"), *secret("of-workers", "k"),
+	}
+	if diff := cmp.Diff(want, documents.Values()); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
 var errAbsent = errors.New("not found")
 
 func TestRenderErrors(t *testing.T) {
