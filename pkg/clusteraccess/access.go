@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -35,6 +36,8 @@ type Access struct {
 	// ServerAhead is by how much the clock of omni-apiserver, which says when a deletion began, is ahead of ours. Nil: they are the
 	// same.
 	ServerAhead func() time.Duration
+	// Owners has the clusters of which this process sees in Omni that no other hub has them; see MakeAgain. Nil: it has none.
+	Owners *confirmed.Owners
 
 	stuckCleanups stuckCleanups
 }
@@ -87,7 +90,8 @@ type Opened struct {
 	// Names names the object that can name a previous hub, for messages.
 	Names string
 
-	release func() // releases the slot; nil in tests
+	release func()                         // releases the slot; nil in tests
+	again   func(what string) loop.Outcome // of MakeAgain; nil in tests and for a deletion
 }
 
 // Done ends the use of the cluster. It may be called more than once.
@@ -95,6 +99,16 @@ func (o *Opened) Done() {
 	if o != nil && o.release != nil {
 		o.release()
 	}
+}
+
+// MakeAgain is asked before something is made again that the object made before and that is absent now; what names it. It waits
+// while this process does not see in Omni that no other hub has the cluster.
+func (o *Opened) MakeAgain(what string) loop.Outcome {
+	if o.again == nil {
+		return loop.Proceed()
+	}
+
+	return o.again(what)
 }
 
 // Open opens the workload cluster of an object that is not being deleted: its OmniCluster exists and is not being
@@ -142,6 +156,7 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent)
 	if opened != nil {
 		opened.Hubs, opened.Names = accepted, names(requester, parent)
+		opened.again = func(what string) loop.Outcome { return a.seenNow(requester, parent, what) }
 	}
 
 	return opened, outcome, err

@@ -12,6 +12,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -106,6 +107,21 @@ func (a *Access) seenHere(requester Requester, parent *v1alpha1.OmniCluster) loo
 	return loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "OmniCluster %q was last looked at by another hub, %s (this hub is %s): "+
 		"nothing is done in the workload cluster until this hub has seen in Omni whose it is; see the conditions of the OmniCluster",
 		requester.Cluster, redact.Line(parent.Status.HubID), a.HubID)
+}
+
+// seenNow waits for this process to see in Omni that no other hub has the cluster of an OmniCluster, before something is made again
+// there: what the object made is absent. The OmniCluster may not say yet that another hub took the cluster over, while this one was
+// away or cannot read Omni, and what that hub removed since carries no mark.
+func (a *Access) seenNow(requester Requester, parent *v1alpha1.OmniCluster, what string) loop.Outcome {
+	waiter := confirmed.Waiter{Object: client.ObjectKeyFromObject(requester.Object), Wake: requester.Wake}
+	if a.Owners.Confirms(parent, waiter) {
+		return loop.Proceed()
+	}
+
+	return loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "%s was made by this object and is gone. Another hub may have taken the cluster over and removed it, "+
+		"so it is made again only when omni-controller sees in Omni whose the cluster is. If that lasts, see the condition %s of OmniCluster %q: "+
+		"%s may need another key. If another hub has the cluster now, set spec.deletionPolicy to Orphan and delete this object",
+		what, v1alpha1.ConditionConnectionReady, parent.Name, names(requester, parent))
 }
 
 // destroying goes by the cluster's phase in Omni: a deletion may also be blocked, for ever, or release a cluster that

@@ -19,6 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
@@ -130,7 +131,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	connectionHealth, clusterHealth := trigger.New[string](wakePacing()), trigger.New[string](wakePacing())
 	clusterChanged := newClusterChanged(clusterHealth)
 
-	looked := newSeen(options)
+	looked, owners := newSeen(options), confirmed.NewOwners()
 
 	pool := newPool(ctx, options, measured.calls, connectionHealth, clusterHealth, clusterChanged)
 
@@ -150,7 +151,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if err := omnicluster.Add(guarded, omnicluster.Options{
 		Pool: pool, Objects: measured.objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
 		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
-		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts, Seen: looked,
+		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts, Seen: looked, Owners: owners,
 		Skew:        options.Skew,
 		Concurrency: options.Concurrency.OmniCluster,
 	}); err != nil {
@@ -165,7 +166,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		}
 	}
 
-	if err := addWorkload(guarded, measured.objects, options); err != nil {
+	if err := addWorkload(guarded, measured.objects, owners, options); err != nil {
 		return err
 	}
 

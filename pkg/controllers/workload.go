@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnisecretsync"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
@@ -24,11 +25,14 @@ const clusterDivisor = 4
 
 // addWorkload adds the controllers that reach into workload clusters. They share
 // one access, and with it the connections.
-func addWorkload(mgr manager.Manager, objects *metrics.Objects, options Options) error {
+func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *confirmed.Owners, options Options) error {
 	clusters := clusteraccess.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterDivisor)
 
-	access := &clusteraccess.Access{Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID, ServerAhead: options.ServerClock}
+	access := &clusteraccess.Access{
+		Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID,
+		ServerAhead: options.ServerClock, Owners: owners,
+	}
 
 	if err := kubeconfigsecret.Add(mgr, options.Namespace, options.HubClock); err != nil {
 		return fmt.Errorf("add the controller of kubeconfig Secrets: %w", err)

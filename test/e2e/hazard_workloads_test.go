@@ -155,6 +155,11 @@ func TestHazardTwoHubsInWorkloads(t *testing.T) {
 	away.ready("oss", "removed")
 	away.ready("ohr", "removed")
 
+	back := releasingIn(deliveryIn(newFleetIn(t, "-back")))
+	back.apply(strings.Replace(back.syncManifest("removed", deletes), "name: registry\nspec", "name: removed\nspec", 1), back.releaseOf("removed", "1.0.0"))
+	back.ready("oss", "removed")
+	back.ready("ohr", "removed")
+
 	hub := copyHub(t)
 	copied := first.on(hub)
 
@@ -164,7 +169,57 @@ func TestHazardTwoHubsInWorkloads(t *testing.T) {
 
 	t.Run("copy of the hub that cannot reach Omni", func(t *testing.T) { withoutOmni(away.part(t), hub) })
 
+	t.Run("first hub comes back without Omni", func(t *testing.T) { comesBack(back.part(t), hub) })
+
 	first.wantDestroyed()
+}
+
+// comesBack has the first hub without a key that works while the copy takes its cluster over and removes a sync and a release there.
+// All that the first hub knows is its own status of before, and it may still work in the workload cluster.
+func comesBack(first *releasing, hub copiedHub) {
+	lost := must(first.omni.AddKey("operator", time.Hour))(first.t)
+	copied := first.on(hub)
+
+	first.apply(secretManifest("key", lost, first.omni.Endpoint()))
+	first.ready("ocl", "demo")
+
+	if err := first.omni.RevokeKey(lost); err != nil {
+		first.t.Fatal(err)
+	}
+
+	first.omni.ResetStreams()
+	first.waitCondition("ocl", "demo", v1alpha1.ConditionConnectionReady, metav1.ConditionFalse, "")
+
+	copied.run("annotate", "omniconnection", "omni", v1alpha1.AnnotationPreviousHub+"="+first.hubID())
+	copied.ready("oss", "removed")
+	copied.ready("ohr", "removed")
+	copied.run("delete", "oss/removed", "ohr/removed", "--timeout=60s")
+	first.waitTarget("removed", nil)
+	first.waitRecords("removed")
+
+	for kind, condition := range map[string]string{"oss": v1alpha1.ConditionSynced, "ohr": v1alpha1.ConditionReleased} {
+		first.reconcile(kind, "removed")
+
+		message := first.waitCondition(kind, "removed", condition, metav1.ConditionFalse, v1alpha1.ReasonClusterNotInOmni)
+		if want := []string{"Another hub may have taken the cluster over", `OmniCluster "demo"`, `OmniConnection "omni"`}; !containsAll(message, want) {
+			first.t.Errorf("it does not say all of %q: %s", want, message)
+		}
+
+		first.reconcile(kind, "removed")
+	}
+
+	first.apply(secretManifest("key", first.key, first.omni.Endpoint()))
+
+	for _, kind := range []string{"oss", "ohr"} {
+		first.otherHubs(kind, "removed", copied)
+		first.reconcile(kind, "removed")
+	}
+
+	if first.target(first.apps, "removed") != nil {
+		first.t.Error("the first hub has written the Secret again")
+	}
+
+	first.wantRecords("removed")
 }
 
 // withoutOmni starts the controller of a copied hub while Omni is away. Since the copy was made, the first hub has removed a sync and a

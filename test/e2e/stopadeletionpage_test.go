@@ -29,7 +29,7 @@ func TestStopADeletionPage(t *testing.T) {
 	d.restartController()
 	page.types("kubectl wait namespace/" + d.name + " --for=delete " + namespaceTimeout)
 
-	if view := d.view("demo"); !view.Exists || view.TearingDown || view.Annotations[v1alpha1.MarkOwnerUID] != "" {
+	if view := d.view("demo"); !view.Exists || view.Deleting || view.Annotations[v1alpha1.MarkOwnerUID] != "" {
 		t.Errorf("in Omni: %+v", view)
 	}
 

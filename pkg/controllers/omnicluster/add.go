@@ -44,6 +44,8 @@ type Options struct {
 	Seen *confirmed.Clusters
 	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
 	Skew func() skew.Difference
+	// Owners receives which clusters this process sees in Omni not to be another hub's. It may be nil in tests.
+	Owners *confirmed.Owners
 	// HubID is the ID of the hub in the ownership mark.
 	HubID string
 	// Concurrency is the number of clusters that are reconciled at the same time.

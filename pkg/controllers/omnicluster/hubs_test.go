@@ -10,6 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -222,6 +223,67 @@ func TestWhichHubHasSeenTheCluster(t *testing.T) {
 	}
 
 	f.quiet()
+}
+
+// What is noted of a cluster for who works in it is what this process sees in Omni: nothing before it has looked, nor while Omni cannot
+// be read, and not that it is another hub's.
+func TestWhatThisProcessSees(t *testing.T) {
+	f := running(t)
+	f.restart()
+
+	owners := confirmed.NewOwners()
+	f.reconciler.options.Owners = owners
+	f.loop = f.newLoop()
+
+	sees := func(when string, want bool) {
+		t.Helper()
+
+		if got := owners.Confirms(f.get(), confirmed.Waiter{}); got != want {
+			t.Errorf("%s: %t, want %t", when, got, want)
+		}
+	}
+	sees("before the first look", false)
+
+	before := f.get().ResourceVersion
+	f.run()
+	sees("after it", true)
+
+	if f.get().ResourceVersion != before {
+		t.Error("the status was written")
+	}
+
+	// Other runs have all slots: nothing was learned.
+	release := f.takeSlots()
+	f.run()
+	sees("without a slot", true)
+	release()
+
+	f.loseOmni(false)
+	f.advance(time.Hour)
+	f.until("ConnectionReady", metav1.ConditionFalse, "MirrorNotSynced")
+	sees("Omni is away", false)
+
+	if err := f.omni.ComeBack(); err != nil {
+		t.Fatal(err)
+	}
+
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	sees("Omni is back", true)
+
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true })
+	f.run()
+	sees("suspended", true)
+
+	f.pool.Forget("uid-connection")
+	f.run()
+	sees("without a session", false)
+	f.connect()
+	f.run()
+	sees("with a new one", true)
+
+	f.marked("hub-2")
+	f.run()
+	sees("another hub's", false)
 }
 
 // The first hub is gone: the connection names it, and its clusters are ours by one write.

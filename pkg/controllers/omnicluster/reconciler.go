@@ -81,6 +81,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Gone: func(name types.NamespacedName) {
 			r.processStates.forget(name)
 			r.options.Seen.Forget(name)
+			r.options.Owners.Forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},
 		Close: func(s *scope) {

@@ -31,7 +31,9 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		claim := r.claimNow(ctx, s)
 		r.reportRemote(ctx, s, claim)
 		reportAdoption(s, claim)
-		reportHubs(s, claim)
+		r.noteOwner(s, reportHubs(s, claim))
+	} else if !s.postponed && !s.behind {
+		r.noteOwner(s, false)
 	}
 
 	if s.plan == nil {
@@ -190,9 +192,24 @@ func reportAdoption(s *scope, claim consent.Claim) {
 
 // reportHubs writes into the status which other hub the cluster belongs to, and that this hub has seen it. Both stay while Omni
 // cannot be read, and where the cluster was last seen is not seen from here: what is in the workload cluster is that hub's all the same.
-func reportHubs(s *scope, claim consent.Claim) {
-	if other := claim.OtherHub(); other != "" || !claim.LeadsElsewhere() {
-		s.cluster.Status.HubID, s.cluster.Status.OtherHub = s.hubs.Own, other
+// It returns whether it is seen.
+func reportHubs(s *scope, claim consent.Claim) bool {
+	other := claim.OtherHub()
+	if other == "" && claim.LeadsElsewhere() {
+		return false
+	}
+
+	s.cluster.Status.HubID, s.cluster.Status.OtherHub = s.hubs.Own, other
+
+	return true
+}
+
+// noteOwner notes for who works in the workload cluster whether this process sees in Omni whose the cluster is.
+func (r *reconciler) noteOwner(s *scope, seen bool) {
+	if seen {
+		r.options.Owners.Note(s.cluster)
+	} else {
+		r.options.Owners.Lost(client.ObjectKeyFromObject(s.cluster))
 	}
 }
 

@@ -25,6 +25,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
@@ -97,6 +98,7 @@ type fixture struct {
 	loop    *loop.Reconciler[*v1alpha1.OmniHelmRelease, *scope]
 	cluster *cluster
 	access  *openAccess
+	owners  *confirmed.Owners // of the real access
 	charts  *chartserver.Repository
 	events  *looptest.Events
 	mu      sync.Mutex

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -80,6 +81,7 @@ func TestReleaseThatTheOtherHubRemovedIsNotInstalledAgain(t *testing.T) {
 
 	// This hub has seen that the cluster is its own.
 	f.seenBy(thisHub)
+	f.owners.Note(f.parent())
 
 	for deadline := time.Now().Add(time.Minute); len(f.cluster.actions()) < 2 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		f.settle()
@@ -120,6 +122,106 @@ func TestReleaseInAClusterThatThisHubHasNotSeenStays(t *testing.T) {
 	f.wantActions(helm.ActionInstall)
 }
 
+// This hub comes back after another one took its clusters over and uninstalled the release. Its own status is from before, and nothing in
+// the workload cluster says what happened: it installs nothing again before this process has seen in Omni whose the cluster is.
+func TestReleaseThatIsGoneWaitsForOmni(t *testing.T) {
+	for name, left := range map[string][]helm.Revision{
+		"uninstalled":                   nil,
+		"uninstalled, with its history": {{Number: 1, Status: helm.StatusUninstalled, Owner: "uid-of-app", Hub: thisHub}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := newRestored(t)
+			f.seenBy(thisHub)
+			f.opens()
+
+			revision := f.get().Status.Revision
+			f.cluster.revisions = left
+			f.settle()
+
+			message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterNotInOmni)
+			if !strings.Contains(message, "release default/app was made by this object and is gone") {
+				t.Error(message)
+			}
+
+			before := f.get()
+			f.pass(time.Hour)
+			f.settle()
+
+			if after := f.get(); after.ResourceVersion != before.ResourceVersion || after.Status.Revision != revision {
+				t.Errorf("the status was written: %+v", after.Status)
+			}
+
+			// Also after an edit, and by another process.
+			f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+			f.settle()
+
+			real := f.r.access
+			f.restart()
+			f.r.access = real
+			f.settle()
+			f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterNotInOmni)
+			f.wantActions(helm.ActionInstall)
+
+			f.owners.Note(f.parent())
+			f.settle()
+			f.settle()
+			f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+			f.wantActions(helm.ActionInstall, helm.ActionInstall)
+		})
+	}
+}
+
+// What is there goes on without Omni, and so does a first install, also one that fails at first.
+func TestWhatDoesNotWaitForOmni(t *testing.T) {
+	f, _ := newRestored(t)
+	f.seenBy(thisHub)
+	f.opens()
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade)
+
+	// As of an object whose first install left no revision.
+	release := f.get()
+	release.Status.Revision, release.Status.ChartDigest = 0, ""
+
+	if err := f.client.Status().Update(t.Context(), release); err != nil {
+		t.Fatal(err)
+	}
+
+	f.cluster.revisions = nil
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionInstall)
+}
+
+// opens waits until the workload cluster has answered.
+func (f *fixture) opens() {
+	f.t.Helper()
+
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		f.settle()
+
+		if apimeta.IsStatusConditionTrue(f.get().Status.Conditions, v1alpha1.ConditionConnected) {
+			return
+		}
+	}
+
+	f.t.Fatal("the workload cluster was not opened")
+}
+
+// parent is the OmniCluster.
+func (f *fixture) parent() *v1alpha1.OmniCluster {
+	f.t.Helper()
+
+	parent := &v1alpha1.OmniCluster{}
+	if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo"}, parent); err != nil {
+		f.t.Fatal(err)
+	}
+
+	return parent
+}
+
 // newRestored is a fixture with a release that is installed, the real access, and a workload cluster that counts what it is asked.
 func newRestored(t *testing.T) (*fixture, *atomic.Int32) {
 	t.Helper()
@@ -145,11 +247,7 @@ func newRestored(t *testing.T) (*fixture, *atomic.Int32) {
 func (f *fixture) seenBy(hub string) {
 	f.t.Helper()
 
-	parent := &v1alpha1.OmniCluster{}
-	if err := f.client.Get(f.t.Context(), client.ObjectKey{Namespace: "ns", Name: "demo"}, parent); err != nil {
-		f.t.Fatal(err)
-	}
-
+	parent := f.parent()
 	parent.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionConnectionReady, Status: yes}}
 	parent.Status.HubID = hub
 

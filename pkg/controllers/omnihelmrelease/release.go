@@ -51,6 +51,11 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 		return outcome, nil
 	}
 
+	// Before the status says that there is no revision: then it would not say any more that there was one.
+	if outcome := installsAgain(s, observed); !outcome.Continues() {
+		return outcome, nil
+	}
+
 	s.observed = &observed
 	s.want = wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest())
 	s.want.Process, s.want.Hub = r.process, r.options.HubID
@@ -72,6 +77,26 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 
 		return r.act(ctx, s)
 	}
+}
+
+// isAbsent reports whether there is no release, or one that was uninstalled.
+func isAbsent(observed helm.Observed) bool {
+	latest := observed.Latest()
+
+	return latest == nil || latest.Status == helm.StatusUninstalled
+}
+
+// installsAgain waits with a release that is gone, if the status says that this object had it in this cluster: it has seen a revision, or
+// the release was once as wanted.
+func installsAgain(s *scope, observed helm.Observed) loop.Outcome {
+	status := &s.release.Status
+	had := (status.Revision > 0 || status.ChartDigest != "") && clusteraccess.Moved(status.ClusterID, s.opened.ClusterID) == ""
+
+	if !had || !isAbsent(observed) {
+		return loop.Proceed()
+	}
+
+	return s.opened.MakeAgain("release " + fullName(s.release))
 }
 
 // unwanted returns why the action that was decided must not begin before somebody changes something; empty if it may.

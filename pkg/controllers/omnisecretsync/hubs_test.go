@@ -6,8 +6,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	seen "omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 )
 
 // all is everything that was told so far.
@@ -159,5 +165,60 @@ func TestAMarkThatIsFoughtOver(t *testing.T) {
 		if diff := cmp.Diff(version, &m.sync.Status); diff != "" {
 			t.Fatal(diff)
 		}
+	}
+}
+
+// This hub comes back after another one took its clusters over and removed a copy. Its own status is from before, and nothing in the
+// workload cluster says what happened: the copy is not written again before this process has seen in Omni whose the cluster is. What is
+// there, and a first copy, do not wait.
+func TestACopyThatIsGoneWaitsForOmni(t *testing.T) {
+	m := newMover(t)
+	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.sync.Namespace, Name: "demo"}}
+	parent.Status.HubID = thisHub
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.sync.Namespace, Name: "access"}, Data: map[string][]byte{"kubeconfig": kubeconfigFor(t, m.serve)},
+	}
+	api := looptest.NewAPI(parent, secret).Build()
+	owners := seen.NewOwners()
+	m.access = &clusteraccess.Access{Clusters: clusteraccess.NewClusters(m.r.options.Now, loopback()), Client: api, Live: api, HubID: thisHub, Owners: owners}
+	m.sync.Spec.ClusterRef.Name, m.sync.Spec.KubeconfigSecretRef.Name, m.sync.DeletionTimestamp = "demo", "access", nil
+
+	m.to("apps", "a")
+	m.settle()
+
+	m.store.secrets["apps/a"].Data = nil
+	m.sync.Status.LastSyncTime = nil // it was written long ago
+	m.settle()
+
+	delete(m.store.secrets, "apps/a")
+	m.all()
+
+	before, version := m.sync.Status.DeepCopy(), m.store.version
+
+	for range 3 {
+		outcome := m.run()
+		if outcome.Continues() || outcome.Stalls() || outcome.Reason() != v1alpha1.ReasonClusterNotInOmni || !strings.Contains(outcome.Message(), "Secret apps/a was made by this object and is gone") {
+			t.Fatalf("got %+v", outcome)
+		}
+	}
+
+	if diff := cmp.Diff(before, &m.sync.Status); diff != "" || m.store.version != version || m.all() != "" {
+		t.Errorf("%d writes; the status changed:\n%s", m.store.version-version, diff)
+	}
+
+	owners.Note(parent)
+	m.settle()
+
+	if got := m.store.names(); got != "apps/a" {
+		t.Errorf("the cluster has %q", got)
+	}
+
+	// Another target is a first copy.
+	owners.Lost(client.ObjectKeyFromObject(parent))
+	m.to("apps", "b")
+	m.settle()
+
+	if got := m.store.names(); got != "apps/b" {
+		t.Errorf("the cluster has %q", got)
 	}
 }

@@ -24,6 +24,7 @@ type mover struct {
 
 	store   *secretStore
 	cluster *clusteraccess.Cluster
+	access  *clusteraccess.Access // the real one; nil: the cluster is open to everybody
 	r       *reconciler
 	told    *events.FakeRecorder
 	sync    *v1alpha1.OmniSecretSync
@@ -46,6 +47,21 @@ func newMover(t *testing.T) *mover {
 
 // opened is the way into the cluster.
 func (m *mover) opened() *clusteraccess.Opened {
+	m.Helper()
+
+	for m.access != nil {
+		opened, outcome, err := m.access.Open(m.Context(), clusteraccess.RequesterOf(m.sync, nil))
+		if err != nil || opened == nil && !outcome.Postpones() {
+			m.Fatal(outcome, err)
+		}
+
+		if opened != nil {
+			return opened
+		}
+
+		time.Sleep(time.Millisecond)
+	}
+
 	return &clusteraccess.Opened{Cluster: m.cluster, Hubs: m.hubs, Names: `OmniConnection "omni"`}
 }
 
@@ -59,6 +75,7 @@ func (m *mover) run() loop.Outcome {
 	m.Helper()
 
 	s := &scope{sync: m.sync.DeepCopy(), want: wanted(m.T), opened: m.opened()}
+	defer s.opened.Done()
 
 	outcome, err := m.r.write(m.Context(), s)
 	if err != nil {

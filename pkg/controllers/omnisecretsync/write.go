@@ -147,6 +147,12 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 			"find out who does that, or choose another spec.targetSecretRef", wanted, s.want.difference(live)), nil
 	}
 
+	if todo == actionCreate && s.confirmedHere(wanted) {
+		if outcome := s.opened.MakeAgain("Secret " + wanted.String()); !outcome.Continues() {
+			return outcome, nil
+		}
+	}
+
 	switch todo {
 	case actionRefuse:
 		return loop.Stall(v1alpha1.ReasonForeignTarget, "%s", why), nil
