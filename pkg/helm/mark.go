@@ -3,6 +3,8 @@ package helm
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,7 +27,9 @@ type Mark struct {
 }
 
 // Mark writes a hub into the mark of ownership on a record, with one write that changes nothing else: Helm knows nothing of
-// it, and no revision is made. It updates instead of patching, because Helm needs the right to update records anyway.
+// it, and no revision is made. It updates instead of patching, because Helm needs the right to update records anyway. In
+// the place of another hub it renews the time of a revision without a result, too: that hub may be at work, and has handoverTime from
+// now on to end it.
 func (c *Client) Mark(ctx context.Context, mark Mark) error {
 	client, err := typedcorev1.NewForConfig(kubeclient.Bounded(ctx, c.target.Config))
 	if err != nil {
@@ -48,6 +52,10 @@ func (c *Client) Mark(ctx context.Context, mark Mark) error {
 	}
 
 	record.Labels[labelHub] = mark.To
+
+	if mark.From != "" && Status(record.Labels["status"]).pending() {
+		record.Labels["modifiedAt"] = strconv.FormatInt(time.Now().Unix(), 10)
+	}
 
 	options := metav1.UpdateOptions{}
 	if mark.DryRun {

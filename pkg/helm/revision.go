@@ -120,6 +120,9 @@ type Revision struct {
 	Created, Modified time.Time
 }
 
+// UnderWay reports whether the action that made the revision has no result: it is at work, or was left behind.
+func (r *Revision) UnderWay() bool { return r.Status.pending() }
+
 // Observed is what there is of a release.
 type Observed struct {
 	// Revisions are sorted, the newest first.

@@ -20,6 +20,11 @@ func (r *tried) leftUninstalling(version int, owner string, ago time.Duration) {
 		r.t.Fatal(err)
 	}
 
+	r.madeAgo(version, ago)
+}
+
+// madeAgo makes a record look as if it was written some time ago.
+func (r *tried) madeAgo(version int, ago time.Duration) {
 	secret := r.get("/api/v1/namespaces/apps/secrets/" + key("demo", version)).DeepCopy()
 	labels := secret.GetLabels()
 	labels["modifiedAt"] = strconv.FormatInt(time.Now().Add(-ago).Unix(), 10)
@@ -99,6 +104,55 @@ func TestATakeoverDoesNotRollBackOverAnUninstall(t *testing.T) {
 
 			if r.of("new") != "demo" || r.of("old") != "" {
 				t.Errorf("new is of %q, old of %q", r.of("new"), r.of("old"))
+			}
+		})
+	}
+}
+
+// What the former hub may be at work on has the time from the takeover on in which a process that stops ends it. Of what has a result,
+// only the mark changes.
+func TestATakeoverGivesTheFormerHubTime(t *testing.T) {
+	for name, test := range map[string]struct {
+		status common.Status
+		from   string
+		waits  bool
+	}{
+		"an upgrade without a result":    {common.StatusPendingUpgrade, "hub-0", true},
+		"a mark from before it had hubs": {common.StatusPendingUpgrade, "", false},
+		"an upgrade that has failed":     {common.StatusFailed, "hub-0", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTried(t)
+			r.wanted.Hub, r.wanted.Process = test.from, "theirs"
+			r.want(ActionInstall, configMap("kept"))
+
+			record := r.read(t, 1)
+			record.Info.Status = test.status
+
+			if err := r.records(t).Update(key("demo", 1), record); err != nil {
+				t.Fatal(err)
+			}
+
+			r.madeAgo(1, time.Hour)
+
+			if err := r.client.Mark(t.Context(), Mark{Revision: 1, Owner: "uid-1", From: test.from, To: "hub-1"}); err != nil {
+				t.Fatal(err)
+			}
+
+			observed, err := r.client.Observe(t.Context())
+			if err != nil || observed.Latest().Hub != "hub-1" {
+				t.Fatalf("%+v, %v", observed.Latest(), err)
+			}
+
+			r.wanted.Process = "ours"
+
+			decision := Decide(r.wanted, observed, time.Now())
+			if waits := decision.Action == ActionWait; waits != test.waits || waits && (decision.After <= handoverTime-5*time.Second || decision.After > handoverTime) {
+				t.Errorf("%+v", decision)
+			}
+
+			if ago := time.Since(observed.Latest().Modified); ago < 30*time.Minute != test.waits {
+				t.Errorf("changed %s ago", ago)
 			}
 		})
 	}

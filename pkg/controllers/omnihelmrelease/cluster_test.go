@@ -197,6 +197,10 @@ func (c *cluster) Mark(_ context.Context, mark helm.Mark) error {
 			c.marks = append(c.marks, mark)
 			revision.Hub = mark.To
 
+			if mark.From != "" && revision.UnderWay() {
+				revision.Modified = c.now()
+			}
+
 			return nil
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 // A release that is left on a former hub, suspended as its OmniCluster was taken over, is deleted after its OmniCluster. The other
@@ -193,6 +194,104 @@ func TestWhatDoesNotWaitForOmni(t *testing.T) {
 	f.settle()
 	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionInstall)
+}
+
+// Another hub takes the cluster over while an action of this one is at work. It ends in order, soon, because the other hub goes on with
+// what it finds half done; also that of a suspended release, and an uninstall.
+func TestTakeoverEndsWhatIsUnderWay(t *testing.T) {
+	for name, test := range map[string]struct {
+		begin, then func(*fixture)
+		action      helm.Action
+	}{
+		"upgrade": {(*fixture).upgrade, func(*fixture) {}, helm.ActionUpgrade},
+		"upgrade, suspended": {
+			(*fixture).upgrade, func(f *fixture) { f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true }) }, helm.ActionUpgrade,
+		},
+		"uninstall": {(*fixture).remove, func(*fixture) {}, helm.ActionUninstall},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, _ := newRestored(t)
+			f.seenBy(thisHub)
+			f.opens()
+			f.cluster.hold = make(chan struct{})
+			test.begin(f)
+
+			for deadline := time.Now().Add(time.Minute); len(f.cluster.actions()) < 2; time.Sleep(time.Millisecond) {
+				if f.look(); time.Now().After(deadline) {
+					t.Fatal("the action was not begun")
+				}
+			}
+
+			test.then(f)
+
+			parent := f.parent()
+			parent.Status.OtherHub = "hub-2"
+
+			if err := f.client.Update(t.Context(), parent); err != nil {
+				t.Fatal(err)
+			}
+
+			f.look()
+
+			if name == "upgrade" {
+				message := f.want(v1alpha1.ConditionConnected, no, v1alpha1.ReasonOwnedByOtherHub)
+				if !strings.HasPrefix(message, "upgrade of release default/app, which was begun at ") || !strings.Contains(message, "is being ended; beside that nothing is done in the workload cluster: ") {
+					t.Error(message)
+				}
+			}
+
+			for deadline := time.Now().Add(5 * time.Second); f.r.runner.job("uid-of-app").running(); time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatal("the action goes on")
+				}
+			}
+
+			f.look()
+
+			if name == "upgrade" {
+				if message := f.want(v1alpha1.ConditionConnected, no, v1alpha1.ReasonOwnedByOtherHub); !strings.HasPrefix(message, "nothing is done in the workload cluster: ") {
+					t.Error(message)
+				}
+
+				before := f.get().ResourceVersion
+				if f.look(); f.get().ResourceVersion != before {
+					t.Error("a second run wrote the status")
+				}
+			}
+
+			f.wantActions(helm.ActionInstall, test.action)
+
+			if len(f.cluster.revisions) != 1 {
+				t.Errorf("revisions %+v", f.cluster.revisions)
+			}
+		})
+	}
+}
+
+// A revision without a result of the hub that was there before may be at work: its process has the time to end it that one of this hub
+// would have.
+func TestATakeoverWaitsForWhatIsUnderWay(t *testing.T) {
+	f := newFixture(t)
+	f.settle()
+	f.cluster.revisions[0].Hub, f.cluster.revisions[0].Process = "hub-2", "theirs"
+	f.cluster.revisions[0].Status = helm.StatusPendingUpgrade
+	f.access.hubs = hubs.Hubs{Own: thisHub, Previous: "hub-2"}
+	f.pass(time.Hour)
+	f.settle()
+
+	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonLocked); !strings.Contains(message, "may still be at work") {
+		t.Error(message)
+	}
+
+	f.wantActions(helm.ActionInstall)
+	f.pass(30 * time.Second)
+	f.settle()
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+}
+
+// upgrade asks for one.
+func (f *fixture) upgrade() {
+	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
 }
 
 // opens waits until the workload cluster has answered.

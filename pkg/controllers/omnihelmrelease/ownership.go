@@ -129,10 +129,10 @@ func (c claim) who() string {
 
 // foreign returns why the release must not be changed; empty if it may be.
 func (r *reconciler) foreign(ctx context.Context, s *scope, observed helm.Observed) (reason, why string, err error) {
-	release, latest := s.release, observed.Latest()
+	release := s.release
 	c := claim{
 		uid: string(release.UID), owner: ownerOf(observed), hub: hubOf(observed), hubs: s.opened.Hubs, names: s.opened.Names,
-		exists: latest != nil && latest.Status != helm.StatusUninstalled,
+		exists: !isAbsent(observed),
 		known:  release.Status.Revision > 0, take: release.Spec.TakeOwnership,
 	}
 
@@ -178,6 +178,9 @@ func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed)
 	}
 
 	revision.Hub = mark.To
+	if mark.From != "" && revision.UnderWay() {
+		revision.Modified = r.options.Now() // as on the record
+	}
 
 	if mark.From == "" {
 		r.events.Eventf(s.release, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on revision %d of release %s names this hub now", mark.Revision, fullName(s.release))

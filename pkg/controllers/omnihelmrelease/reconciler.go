@@ -22,6 +22,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // kindName is the kind's name in metrics.
@@ -131,9 +132,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 		Finalizer: v1alpha1.Finalizer,
 		Interval:  interval,
 		Suspended: func(release *v1alpha1.OmniHelmRelease) bool { return release.Spec.Suspend },
-		Prepare: func(ctx context.Context, release *v1alpha1.OmniHelmRelease) {
-			release.Status.OtherHub = clusteraccess.OtherHub(ctx, r.client, r.options.HubID, clusteraccess.RequesterOf(release, nil))
-		},
+		Prepare:   r.prepare,
 		NewScope: func(release *v1alpha1.OmniHelmRelease) *scope {
 			return &scope{release: release, last: r.runner.job(release.UID)}
 		},
@@ -159,6 +158,17 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 			r.options.Objects.SetDrift(name, release.Status.Conditions)
 		},
 		Gone: r.forget,
+	}
+}
+
+// prepare notes another hub that has the cluster, and then ends what is under way there, in order, also for a suspended release: that
+// hub counts a revision without a result as left behind when a process that stops would have ended it (helm.Decide).
+func (r *reconciler) prepare(ctx context.Context, release *v1alpha1.OmniHelmRelease) {
+	release.Status.OtherHub = clusteraccess.OtherHub(ctx, r.client, r.options.HubID, clusteraccess.RequesterOf(release, nil))
+
+	if release.Status.OtherHub != "" {
+		r.runner.withdraw(release.UID) // counts as no attempt, if it has changed nothing yet
+		r.runner.interrupt(release.UID)
 	}
 }
 
@@ -209,6 +219,11 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error
 	// What passes by itself is waited for; without access, nothing that still waits is begun.
 	if err == nil && !outcome.Continues() && outcome.After() == 0 {
 		r.runner.withdraw(s.release.UID)
+	}
+
+	if err == nil && outcome.Reason() == v1alpha1.ReasonOwnedByOtherHub && s.last.running() {
+		outcome = loop.Stall(outcome.Reason(), "%s of release %s, which was begun at %s, is being ended; beside that %s",
+			s.last.action, fullName(s.release), utc.Text(s.last.begun), outcome.Message())
 	}
 
 	return outcome, err
