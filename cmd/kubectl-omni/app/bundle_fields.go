@@ -50,7 +50,7 @@ var kindFields = map[string][]string{ //nolint:gochecknoglobals // a table
 		"spec.kubeconfigSecretRef.*", "spec.releaseName", "spec.namespace", "spec.createNamespace", "spec.chart.chart", "spec.chart.version",
 		"spec.chart.digest", "spec.wait", "spec.waitForJobs", "spec.timeout", "spec.rollbackOnFailure", "spec.maxHistory", "spec.takeOwnership",
 		"spec.interval", "spec.retries", "spec.driftDetection.mode", "spec.dependsOn.*", "spec.test.*",
-		"status.clusterID", "status.chart", "status.chartVersion", "status.chartDigest", "status.revision", "status.releaseStatus", "status.releaseName",
+		"status.clusterID", "status.chart", "status.chartVersion", "status.chartDigest", "status.foundChart.*", "status.revision", "status.releaseStatus", "status.releaseName",
 		"status.namespace", "status.lastAction", "status.lastActionTime", "status.failures", "status.history.*",
 	},
 	"OmniRolloutPolicy": {"spec.*", "status.*"},

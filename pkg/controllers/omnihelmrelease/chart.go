@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -32,7 +34,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 		return explainChart(err, 0), nilUnlessAPI(err)
 	}
 
-	s.key = sourceKey(source, s.release)
+	s.key, s.source = sourceKey(source, s.release), source
 	from := basisOf(s)
 	question := asynccache.Question[string]{Key: s.key, Group: source.Host(), Slot: askedBy(s.release.Namespace, source.Host()), Fresh: fresh(s.release)}
 	if s.release.Status.LastHandledReconcileAt != loop.RequestedAt(s.release) {
@@ -59,13 +61,13 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 		return resolved, err
 	})
 	if !ok {
-		return s.asking(v1alpha1.ConditionChartFetched, "looking for chart %s", source.Chart), nil
+		return s.unanswered(s.asking(v1alpha1.ConditionChartFetched, "looking for chart %s", source.Chart)), nil
 	}
 
 	now := r.options.Now()
 
 	if found.Err != nil {
-		return explainChart(found.Err, found.Until.Sub(now)), nil
+		return s.without(found.Err, found.Until.Sub(now)), nil
 	}
 
 	// A chart that an action could not download is as missing as one that was not found.
@@ -74,8 +76,70 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 	}
 
 	s.resolved = found.Value
+	s.release.Status.FoundChart = &v1alpha1.HelmFoundChart{Source: meaning(source), Version: found.Value.Version, Digest: found.Value.ArchiveDigest}
 
 	return loop.Continue(v1alpha1.ReasonChartFound, "chart %s %s (%s)", found.Value.Name, found.Value.Version, found.Value.ArchiveDigest), nil
+}
+
+// recall makes the chart count that the repository named last, if that was for the same source: what is deployed is looked after as
+// before, and only what needs the archive has this outcome.
+func (s *scope) recall(otherwise loop.Outcome) (found *v1alpha1.HelmFoundChart) {
+	found = s.release.Status.FoundChart
+	if found == nil || found.Source != meaning(s.source) {
+		return nil
+	}
+
+	s.resolved, s.away = charts.Known(s.source, found.Version, found.Digest), &otherwise
+
+	return found
+}
+
+// unanswered returns the outcome while the repository has not answered. Many releases may wait for one that hangs, one after the other,
+// for hours. What was told of the chart stays told. Who asks for a look has one when the answer is there.
+func (s *scope) unanswered(asking loop.Outcome) loop.Outcome {
+	told := apimeta.FindStatusCondition(s.release.Status.Conditions, v1alpha1.ConditionChartFetched)
+	if told == nil || told.ObservedGeneration != s.release.Generation ||
+		s.release.Status.LastHandledReconcileAt != loop.RequestedAt(s.release) || s.recall(asking) == nil {
+		return asking
+	}
+
+	if told.Status == metav1.ConditionTrue {
+		return loop.Continue(told.Reason, "%s", told.Message)
+	}
+
+	return loop.Note(told.Reason, "%s", told.Message)
+}
+
+// without returns the outcome for a chart that the repository did not name.
+func (s *scope) without(err error, after time.Duration) loop.Outcome {
+	outcome := explainChart(err, after)
+
+	var failure *charts.Error
+	if !errors.As(err, &failure) {
+		return outcome
+	}
+
+	if !failure.Reason.Temporary() {
+		s.release.Status.FoundChart = nil // it has answered, and named none
+
+		return outcome
+	}
+
+	found := s.recall(outcome)
+	if found == nil {
+		return outcome
+	}
+
+	return loop.Note(outcome.Reason(), "%s; meanwhile what was found there last counts: chart %s %s (%s)", err, s.resolved.Name, found.Version, found.Digest)
+}
+
+// needsArchive returns the outcome of an action that needs the archive of a chart that is not to be had now; Proceed if it needs none.
+func (r *reconciler) needsArchive(s *scope) loop.Outcome {
+	if s.away == nil || s.decision.Action != helm.ActionInstall && s.decision.Action != helm.ActionUpgrade || r.charts.Keeps(s.source, s.resolved) {
+		return loop.Proceed()
+	}
+
+	return *s.away
 }
 
 // askedBy is the key of a host's slots for a namespace.
@@ -148,16 +212,20 @@ func nilUnlessAPI(err error) error {
 	return err
 }
 
-// sourceKey returns a key that changes with everything that decides which chart is meant and who may have it, and with
-// every request of a person.
-func sourceKey(source charts.Source, release *v1alpha1.OmniHelmRelease) string {
+// meaning returns a digest of everything that decides which chart is meant, and who has to have signed it.
+func meaning(source charts.Source) string {
 	keyring := "none"
 	if source.Keyring != nil {
 		keyring = string(source.Keyring)
 	}
 
-	return helm.Digest(source.Repository, source.Chart, source.Version, source.Digest, source.Credentials.Username, source.Credentials.Password,
-		string(source.CA), keyring, loop.Requests(release))
+	return helm.Digest(source.Repository, source.Chart, source.Version, source.Digest, keyring)
+}
+
+// sourceKey returns a key that changes with the meaning, with what decides who may have the chart, and with every request of a
+// person.
+func sourceKey(source charts.Source, release *v1alpha1.OmniHelmRelease) string {
+	return helm.Digest(meaning(source), source.Credentials.Username, source.Credentials.Password, string(source.CA), loop.Requests(release))
 }
 
 // explainChart returns the outcome for a chart that could not be had; it is tried again after a while.

@@ -59,6 +59,7 @@ type engine interface {
 type fetcher interface {
 	Resolve(ctx context.Context, source charts.Source) (*charts.Resolved, error)
 	Open(ctx context.Context, source charts.Source, resolved *charts.Resolved) (*charts.Archive, error)
+	Keeps(source charts.Source, resolved *charts.Resolved) bool
 }
 
 // access connects to workload clusters. *clusteraccess.Access implements it.

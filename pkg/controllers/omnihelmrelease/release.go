@@ -75,6 +75,10 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 			return loop.Stall(reason, "%s", why), nil
 		}
 
+		if outcome := r.needsArchive(s); !outcome.Continues() {
+			return outcome, nil
+		}
+
 		return r.act(ctx, s)
 	}
 }

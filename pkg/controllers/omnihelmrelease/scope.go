@@ -18,8 +18,10 @@ type scope struct {
 	release *v1alpha1.OmniHelmRelease
 	last    job // as it was when the run began
 
-	key      string // of the chart's source
+	source   charts.Source // of the chart
+	key      string        // of source
 	resolved *charts.Resolved
+	away     *loop.Outcome // of what needs the archive while the repository is away; nil: it is not
 	values   values.Values
 	opened   *clusteraccess.Opened
 	engine   engine

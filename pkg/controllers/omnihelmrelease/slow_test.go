@@ -63,19 +63,20 @@ func hang(repository *chartserver.Repository) {
 func TestWhatTakesLongIsToldOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		prepare func(*fixture)
-		reason  string
+		fetched string // the reason of ChartFetched
+		reason  string // of Ready
 	}{
-		"a repository that hangs": {func(f *fixture) { f.hang() }, v1alpha1.ReasonRepositoryUnreachable},
+		"a repository that hangs": {func(f *fixture) { f.hang() }, v1alpha1.ReasonRepositoryUnreachable, v1alpha1.ReasonNoDrift},
 		"a slow repository without the chart": {func(f *fixture) {
 			f.charts.Handle("/index.yaml", func(w http.ResponseWriter, _ *http.Request) {
 				time.Sleep(20 * time.Millisecond)
 				_, _ = w.Write([]byte("entries: {other: []}"))
 			})
-		}, v1alpha1.ReasonChartNotFound},
-		"a slow comparison": {func(f *fixture) { f.cluster.slow = 20 * time.Millisecond }, v1alpha1.ReasonNoDrift},
+		}, v1alpha1.ReasonChartNotFound, v1alpha1.ReasonChartNotFound},
+		"a slow comparison": {func(f *fixture) { f.cluster.slow = 20 * time.Millisecond }, v1alpha1.ReasonChartFound, v1alpha1.ReasonNoDrift},
 		"a slow comparison that fails": {func(f *fixture) {
 			f.cluster.slow, f.cluster.compared = 20*time.Millisecond, &helm.Error{Reason: helm.ReasonTimeout, Message: "too slow"}
-		}, v1alpha1.ReasonClusterUnreachable},
+		}, v1alpha1.ReasonChartFound, v1alpha1.ReasonClusterUnreachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn })
@@ -85,12 +86,17 @@ func TestWhatTakesLongIsToldOnce(t *testing.T) {
 			f.ask()
 
 			before := f.get()
-			ready := yes
+			ready, fetched := yes, yes
 
 			if test.reason != v1alpha1.ReasonNoDrift {
 				ready = no
 			}
 
+			if test.fetched != v1alpha1.ReasonChartFound {
+				fetched = no
+			}
+
+			f.want(v1alpha1.ConditionChartFetched, fetched, test.fetched)
 			f.want(v1alpha1.ConditionReady, ready, test.reason)
 			f.said()
 

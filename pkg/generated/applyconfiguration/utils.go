@@ -56,6 +56,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.HealthcheckApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HelmChart"):
 		return &omniv1alpha1.HelmChartApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("HelmFoundChart"):
+		return &omniv1alpha1.HelmFoundChartApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HelmRevision"):
 		return &omniv1alpha1.HelmRevisionApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("HelmTest"):

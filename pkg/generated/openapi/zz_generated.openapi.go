@@ -125,6 +125,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.FreeForm{}.OpenAPIModelName():                   schema_pkg_apis_omni_v1alpha1_FreeForm(ref),
 		v1alpha1.Healthcheck{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_Healthcheck(ref),
 		v1alpha1.HelmChart{}.OpenAPIModelName():                  schema_pkg_apis_omni_v1alpha1_HelmChart(ref),
+		v1alpha1.HelmFoundChart{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_HelmFoundChart(ref),
 		v1alpha1.HelmRevision{}.OpenAPIModelName():               schema_pkg_apis_omni_v1alpha1_HelmRevision(ref),
 		v1alpha1.HelmTest{}.OpenAPIModelName():                   schema_pkg_apis_omni_v1alpha1_HelmTest(ref),
 		v1alpha1.HelmValuesReference{}.OpenAPIModelName():        schema_pkg_apis_omni_v1alpha1_HelmValuesReference(ref),
@@ -4421,6 +4422,44 @@ func schema_pkg_apis_omni_v1alpha1_HelmChart(ref common.ReferenceCallback) commo
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_HelmFoundChart(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "HelmFoundChart is the chart that a repository or registry named.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"source": {
+						SchemaProps: spec.SchemaProps{
+							Description: "source is a digest of what spec.chart said of the chart and of its signature, without values and credentials. With another one the rest does not count.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version of the chart.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"digest": {
+						SchemaProps: spec.SchemaProps{
+							Description: "digest is the sha256 of the chart archive.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+				Required: []string{"source", "version", "digest"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_HelmRevision(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -7319,6 +7358,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseStatus(ref common.ReferenceCal
 							Format:      "",
 						},
 					},
+					"foundChart": {
+						SchemaProps: spec.SchemaProps{
+							Description: "foundChart is the chart that the repository or registry named last. It counts while that does not answer.",
+							Ref:         ref(v1alpha1.HelmFoundChart{}.OpenAPIModelName()),
+						},
+					},
 					"appVersion": {
 						SchemaProps: spec.SchemaProps{
 							Description: "appVersion is the application version of the chart that was applied.",
@@ -7420,7 +7465,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniHelmReleaseStatus(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.HelmRevision{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.HelmFoundChart{}.OpenAPIModelName(), v1alpha1.HelmRevision{}.OpenAPIModelName()},
 	}
 }
 

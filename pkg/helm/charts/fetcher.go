@@ -93,6 +93,12 @@ func (f *Fetcher) Open(ctx context.Context, source Source, resolved *Resolved) (
 	return &Archive{fetcher: f, source: source, resolved: *resolved}, nil
 }
 
+// Keeps reports whether Open and Archive would find the chart here, for the while. It asks nobody, so what needs a signature does not
+// count.
+func (f *Fetcher) Keeps(source Source, resolved *Resolved) bool {
+	return source.Keyring == nil && f.cache.get(archiveKey(&source, resolved.ArchiveDigest)) != nil
+}
+
 // with does something with a source, which has a client for the while. Its errors say nothing of the credentials.
 func (f *Fetcher) with(ctx context.Context, source *Source, do func(context.Context, *sourceClient) error) error {
 	ctx, cancel := context.WithTimeout(ctx, f.options.Timeout)
@@ -136,6 +142,10 @@ func (f *Fetcher) archive(ctx context.Context, s *sourceClient, source *Source, 
 
 // downloadChecked downloads an archive, checks it, and keeps it.
 func (f *Fetcher) downloadChecked(ctx context.Context, s *sourceClient, source *Source, resolved *Resolved) ([]byte, error) {
+	if resolved.location == "" {
+		return nil, resolved.unnamed()
+	}
+
 	download := f.download
 	if resolved.ManifestDigest != "" {
 		download = f.downloadBlob

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 )
@@ -92,6 +93,22 @@ type Resolved struct {
 	location  string // URL of the archive; of a registry only what comes before the digest
 	size      int64  // of the archive if it is known, else 0
 	signature string // digest of the provenance layer of a registry; empty if there is none
+}
+
+// Known is a chart that Resolve found with the same source, and of which only this was written down: it is had only if it is
+// kept here, because where it was is not known any more.
+func Known(source Source, version, archiveDigest string) *Resolved {
+	name := source.Chart
+	if source.IsOCI() {
+		name = path.Base(name)
+	}
+
+	return &Resolved{Name: name, Version: version, ArchiveDigest: archiveDigest}
+}
+
+// unnamed is the error of a chart of which it is not known where it is. The next Resolve finds out.
+func (r *Resolved) unnamed() error {
+	return fail(Unreachable, "chart %s %s is not kept here any more, and the repository did not answer when it was asked", r.Name, r.Version)
 }
 
 // fullLocation is the URL of the archive, of a registry too.

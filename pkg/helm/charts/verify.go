@@ -32,6 +32,10 @@ func (f *Fetcher) verify(ctx context.Context, s *sourceClient, source *Source, r
 		return nil
 	}
 
+	if resolved.location == "" {
+		return resolved.unnamed()
+	}
+
 	var (
 		file []byte
 		err  error

@@ -311,6 +311,10 @@ type OmniHelmReleaseStatus struct {
 	// +optional
 	ChartDigest string `json:"chartDigest,omitempty"`
 
+	// foundChart is the chart that the repository or registry named last. It counts while that does not answer.
+	// +optional
+	FoundChart *HelmFoundChart `json:"foundChart,omitempty"`
+
 	// appVersion is the application version of the chart that was applied.
 	// +optional
 	AppVersion string `json:"appVersion,omitempty"`
@@ -361,6 +365,19 @@ type OmniHelmReleaseStatus struct {
 	// +listType=map
 	// +listMapKey=revision
 	History []HelmRevision `json:"history,omitempty"`
+}
+
+// HelmFoundChart is the chart that a repository or registry named.
+type HelmFoundChart struct {
+	// source is a digest of what spec.chart said of the chart and of its signature, without values and credentials. With
+	// another one the rest does not count.
+	Source string `json:"source"`
+
+	// version of the chart.
+	Version string `json:"version"`
+
+	// digest is the sha256 of the chart archive.
+	Digest string `json:"digest"`
 }
 
 // HelmRevision is one revision of a release.

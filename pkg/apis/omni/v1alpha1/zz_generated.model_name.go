@@ -87,6 +87,11 @@ func (in HelmChart) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in HelmFoundChart) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.HelmFoundChart"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in HelmRevision) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.HelmRevision"
 }

@@ -43,6 +43,8 @@ type OmniHelmReleaseStatusApplyConfiguration struct {
 	ChartVersion *string `json:"chartVersion,omitempty"`
 	// chartDigest is the sha256 of the chart archive that was applied.
 	ChartDigest *string `json:"chartDigest,omitempty"`
+	// foundChart is the chart that the repository or registry named last. It counts while that does not answer.
+	FoundChart *HelmFoundChartApplyConfiguration `json:"foundChart,omitempty"`
 	// appVersion is the application version of the chart that was applied.
 	AppVersion *string `json:"appVersion,omitempty"`
 	// revision is Helm's number of the release.
@@ -142,6 +144,14 @@ func (b *OmniHelmReleaseStatusApplyConfiguration) WithChartVersion(value string)
 // If called multiple times, the ChartDigest field is set to the value of the last call.
 func (b *OmniHelmReleaseStatusApplyConfiguration) WithChartDigest(value string) *OmniHelmReleaseStatusApplyConfiguration {
 	b.ChartDigest = &value
+	return b
+}
+
+// WithFoundChart sets the FoundChart field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FoundChart field is set to the value of the last call.
+func (b *OmniHelmReleaseStatusApplyConfiguration) WithFoundChart(value *HelmFoundChartApplyConfiguration) *OmniHelmReleaseStatusApplyConfiguration {
+	b.FoundChart = value
 	return b
 }
 
