@@ -6,12 +6,14 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -137,21 +139,29 @@ func (r *reconciler) foreign(ctx context.Context, s *scope, observed helm.Observ
 	}
 
 	if c.exists && c.owner != "" && c.owner != c.uid {
-		all := &v1alpha1.OmniHelmReleaseList{}
-		if err := r.client.List(ctx, all); err != nil {
-			return "", "", fmt.Errorf("list OmniHelmReleases: %w", err)
-		}
-
-		for i := range all.Items {
-			if string(all.Items[i].UID) == c.owner {
-				c.ownerName = all.Items[i].Namespace + "/" + all.Items[i].Name
-			}
+		if c.ownerName, err = r.ownerName(ctx, c.owner); err != nil {
+			return "", "", err
 		}
 	}
 
 	reason, why = c.refused(fullName(release))
 
 	return reason, why, nil
+}
+
+// ownerName returns the namespace and name of the OmniHelmRelease with a UID; empty if this controller sees none. The UID is what
+// somebody has written into the workload cluster.
+func (r *reconciler) ownerName(ctx context.Context, uid string) (string, error) {
+	owners := &v1alpha1.OmniHelmReleaseList{}
+	if err := r.client.List(ctx, owners, client.MatchingFields{index.ByUID: uid}, client.UnsafeDisableDeepCopy); err != nil {
+		return "", fmt.Errorf("look for the OmniHelmRelease with UID %s: %w", redact.Line(uid), err)
+	}
+
+	for i := range owners.Items {
+		return owners.Items[i].Namespace + "/" + owners.Items[i].Name, nil
+	}
+
+	return "", nil
 }
 
 // mark completes the mark of this object's release with this hub, if it is from before marks named a hub, or from a hub

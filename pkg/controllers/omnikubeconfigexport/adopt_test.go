@@ -136,6 +136,10 @@ func TestNotAdopted(t *testing.T) {
 			`for its OmniKubeconfigExport "` + namespace + `/other"`},
 		"of an export that lives": {func(s *corev1.Secret) { s.Labels[v1alpha1.LabelExportUID] = "uid-living" }, v1alpha1.ReasonConflict,
 			`it belongs to OmniKubeconfigExport "living"`},
+		"of an export that lives, under another's name": {func(s *corev1.Secret) {
+			s.Labels[v1alpha1.LabelExportUID] = "uid-living"
+			s.Annotations = map[string]string{v1alpha1.AnnotationExportName: "automation"}
+		}, v1alpha1.ReasonConflict, `it belongs to OmniKubeconfigExport "living"`},
 		"of another hub": {func(s *corev1.Secret) { s.Labels[v1alpha1.MarkHub] = "hub-2" }, v1alpha1.ReasonOwnedByOtherHub, "hub-2"},
 		"no kubeconfig": {func(s *corev1.Secret) {
 			s.Labels, s.Annotations, s.Data = nil, nil, map[string][]byte{"kubeconfig": []byte("a password")}

@@ -9,6 +9,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 )
 
 // chooseAnother is the advice about another's Secret.
@@ -45,8 +46,27 @@ func (r *reconciler) livingOwner(ctx context.Context, s *scope) (string, error) 
 	}
 
 	// This reads the API server: a user who reads that the owner is gone may take the Secret away from it.
+	reader, options := r.live, []client.ListOption{client.InNamespace(s.export.Namespace)}
+
+	// The owner has written its name beside its UID, so a look at that one is enough. Only a mark that somebody has set by hand has the
+	// UID of another one, which the cache has by then.
+	if name := s.secret.Annotations[v1alpha1.AnnotationExportName]; name != "" {
+		named := &v1alpha1.OmniKubeconfigExport{}
+
+		err := r.live.Get(ctx, client.ObjectKey{Namespace: s.export.Namespace, Name: name}, named)
+		if client.IgnoreNotFound(err) != nil {
+			return "", fmt.Errorf("look for the owner of Secret %q: %w", s.secret.Name, err)
+		}
+
+		if err == nil && string(named.UID) == uid {
+			return name, nil
+		}
+
+		reader, options = r.client, append(options, client.MatchingFields{index.ByUID: uid}, client.UnsafeDisableDeepCopy)
+	}
+
 	list := &v1alpha1.OmniKubeconfigExportList{}
-	if err := r.live.List(ctx, list, client.InNamespace(s.export.Namespace)); err != nil {
+	if err := reader.List(ctx, list, options...); err != nil {
 		return "", fmt.Errorf("look for the owner of Secret %q: %w", s.secret.Name, err)
 	}
 

@@ -24,6 +24,7 @@ func helmReleases() []Index {
 
 			return names
 		})},
+		{&v1alpha1.OmniHelmRelease{}, ByUID, uidOf},
 	}
 }
 

@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 func TestHelmReleaseIndexes(t *testing.T) {
-	release := &v1alpha1.OmniHelmRelease{}
+	release := &v1alpha1.OmniHelmRelease{ObjectMeta: metav1.ObjectMeta{UID: "uid"}}
 	release.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "one"}, {Name: "two"}}
 	release.Spec.Chart = v1alpha1.HelmChart{
 		AuthSecretRef: &v1alpha1.LocalObjectReference{Name: "auth"}, CASecretRef: &v1alpha1.LocalObjectReference{Name: "ca"},
@@ -25,7 +26,7 @@ func TestHelmReleaseIndexes(t *testing.T) {
 		got[i.Name] = i.Values(release)
 	}
 
-	want := map[string][]string{ByValueSecret: {"auth", "ca", "keys", "values"}, ByValueConfigMap: {"config"}, ByDependency: {"one", "two"}}
+	want := map[string][]string{ByValueSecret: {"auth", "ca", "keys", "values"}, ByValueConfigMap: {"config"}, ByDependency: {"one", "two"}, ByUID: {"uid"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}

@@ -28,7 +28,7 @@ const (
 	ByTargetSecret = "spec.targetSecretRef"
 	// ByExportUID finds the metadata of Secrets by the UID of the OmniKubeconfigExport that owns them.
 	ByExportUID = "exportUID"
-	// ByUID finds OmniConnections by UID.
+	// ByUID finds OmniConnections, OmniKubeconfigExports and OmniHelmReleases by UID.
 	ByUID = "metadata.uid"
 	// ByValueConfigMap finds objects by the ConfigMaps that a valueFrom names.
 	ByValueConfigMap = "values.configMap"
@@ -57,7 +57,7 @@ func All() []Index {
 		{&v1alpha1.OmniConnection{}, ByKeySecret, of(func(o *v1alpha1.OmniConnection) []string {
 			return []string{o.Spec.Auth.ServiceAccountSecretRef.Name}
 		})},
-		{&v1alpha1.OmniConnection{}, ByUID, func(o client.Object) []string { return []string{string(o.GetUID())} }},
+		{&v1alpha1.OmniConnection{}, ByUID, uidOf},
 		{&v1alpha1.OmniControlPlane{}, ByCluster, of(func(o *v1alpha1.OmniControlPlane) []string { return []string{o.Spec.ClusterRef.Name} })},
 		{&v1alpha1.OmniWorkers{}, ByCluster, of(func(o *v1alpha1.OmniWorkers) []string { return []string{o.Spec.ClusterRef.Name} })},
 		{&v1alpha1.OmniMachine{}, ByCluster, of(func(o *v1alpha1.OmniMachine) []string { return []string{o.Spec.ClusterRef.Name} })},
@@ -78,6 +78,7 @@ func All() []Index {
 		{&v1alpha1.OmniKubeconfigExport{}, ByTargetSecret, of(func(o *v1alpha1.OmniKubeconfigExport) []string {
 			return []string{o.EffectiveTarget().String()}
 		})},
+		{&v1alpha1.OmniKubeconfigExport{}, ByUID, uidOf},
 		{SecretMetadata(), ByExportUID, func(o client.Object) []string {
 			if uid := o.GetLabels()[v1alpha1.LabelExportUID]; uid != "" {
 				return []string{uid}
@@ -113,6 +114,9 @@ func Register(ctx context.Context, indexer client.FieldIndexer) error {
 
 // RemoteKey returns the value of ByRemote for a cluster.
 func RemoteKey(connection, cluster string) string { return connection + "/" + cluster }
+
+// uidOf is an index function for any kind.
+func uidOf(object client.Object) []string { return []string{string(object.GetUID())} }
 
 // of returns an index function for one kind.
 func of[O client.Object](values func(O) []string) client.IndexerFunc {
