@@ -54,7 +54,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *confirme
 	workers := render.New(rendering)
 
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
-		Access: access, Objects: objects, Actions: actions, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
+		Access: access, Objects: objects, Actions: actions, Registry: options.Registry, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
 		Charts:    charts.New(charts.Options{Guard: options.Guard, Workers: workers, Timeout: chartTimeout}),
 		Renderers: workers,
 	}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,6 +36,8 @@ type Options struct {
 	// Objects receives the metrics of objects, Actions those of Helm actions.
 	Objects *metrics.Objects
 	Actions metrics.HelmActions
+	// Registry gets the metrics of what waits for its turn.
+	Registry prometheus.Registerer
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
 	// Concurrency is the number of objects that are reconciled at the same time. As many actions may run in one
@@ -48,6 +51,10 @@ type Options struct {
 // registered.
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), mgr.GetLogger().WithName("helm"), options)
+
+	if err := options.Registry.Register(metrics.NewHelmQueue(r.runner.limiter.Load)); err != nil {
+		return fmt.Errorf("register metrics: %w", err)
+	}
 
 	if err := mgr.Add(r.runner); err != nil {
 		return fmt.Errorf("add the runner of Helm actions: %w", err)

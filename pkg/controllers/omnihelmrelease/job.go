@@ -16,14 +16,14 @@ const actionCorrect helm.Action = "correct"
 // job is one action on one release, running or ended.
 type job struct {
 	action      helm.Action
-	attempt     string // digest of everything that the action was begun with
-	source      string // of the chart; see sourceKey
-	inputs      string // what it was decided from; see inputs
-	generation  int64  // of the object
-	before      int    // failures of the attempt before this action
-	failedInRow int    // actions of the attempt in a row that ended with an error, this one included
-	begun       time.Time
-	started     bool      // it has a slot and was begun indeed
+	attempt     string    // digest of everything that the action was begun with
+	source      string    // of the chart; see sourceKey
+	inputs      string    // what it was decided from; see inputs
+	generation  int64     // of the object
+	before      int       // failures of the attempt before this action
+	failedInRow int       // actions of the attempt in a row that ended with an error, this one included
+	begun       time.Time // when it was decided; it may wait for its turn then
+	started     time.Time // when it got a slot and was begun indeed; zero while it waits for one
 	changing    bool      // it has changed something, or is about to
 	withdrawn   bool      // it was taken back before that
 	tried       time.Time // when the first of them was begun indeed
@@ -107,12 +107,18 @@ func (r *runner) withdraw(uid types.UID) {
 
 // start notes that an action has a slot.
 func (r *runner) start(uid types.UID) error {
-	return r.proceed(uid, func(j *job) {
-		j.started = true
-		if j.tried.IsZero() {
-			j.tried = r.now()
-		}
-	})
+	return r.proceed(uid, func(j *job) { j.start(r.now()) })
+}
+
+// start notes that the action has a slot, if that is news.
+func (j *job) start(now time.Time) {
+	if j.started.IsZero() {
+		j.started = now
+	}
+
+	if j.tried.IsZero() {
+		j.tried = now
+	}
 }
 
 // changes notes that an action is about to change something: from now on it is not taken back any more.

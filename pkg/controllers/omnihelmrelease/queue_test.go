@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
@@ -87,6 +88,31 @@ func (f *fixture) waitUntilEnded() {
 	f.t.Helper()
 
 	f.await("the action goes on", func() bool { return !f.r.runner.job("uid-of-app").running() })
+}
+
+// What waits for its turn says so, and that it was begun when its turn has come.
+func TestAQueuedActionSaysThatItWaits(t *testing.T) {
+	f := newFixture(t)
+	woken := make(chan struct{}, 2)
+	f.r.runner.wake = func(types.NamespacedName) { woken <- struct{}{} }
+	free := f.queued()
+
+	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonProgressing); !strings.Contains(message, "install of release default/app waits for its turn since 2026-11-21") {
+		t.Error(message)
+	}
+
+	f.cluster.hold = make(chan struct{})
+	f.pass(time.Hour)
+	free()
+	<-woken
+	f.look()
+
+	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonProgressing); !strings.Contains(message, "was begun at 2026-11-21T13:00:00Z") {
+		t.Error(message)
+	}
+
+	close(f.cluster.hold)
+	<-woken
 }
 
 // What waits for its turn is not begun once something else is wanted, and does not keep that from being begun.

@@ -208,5 +208,10 @@ func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
 		return loop.Wait(clusterPause, v1alpha1.ReasonProgressing, "the controller stops; the next one goes on")
 	}
 
-	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), utc.Text(running.begun))
+	if running.started.IsZero() {
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s waits for its turn since %s: as many actions are at work as may be in its cluster, "+
+			"for its namespace, or in all", running.action, fullName(release), utc.Text(running.begun))
+	}
+
+	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), utc.Text(running.started))
 }

@@ -18,8 +18,8 @@ import (
 type runner struct {
 	limiter *limiter.Limiter[string] // by cluster
 	now     func() time.Time
-	// ended is called after each action.
-	ended func(types.NamespacedName)
+	// wake is called when the turn of an action has come that waited for it, and after each action.
+	wake func(types.NamespacedName)
 
 	mu      sync.Mutex
 	jobs    map[types.UID]job
@@ -31,11 +31,11 @@ type runner struct {
 	life    context.Context //nolint:containedctx // the life of the actions, which outlive the runs that begin them
 }
 
-func newRunner(limits limiter.Limits[string], now func() time.Time, ended func(types.NamespacedName)) *runner {
+func newRunner(limits limiter.Limits[string], now func() time.Time, wake func(types.NamespacedName)) *runner {
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		limiter: limiter.New(limits), now: now, ended: ended, jobs: map[types.UID]job{}, hung: map[types.NamespacedName]job{},
+		limiter: limiter.New(limits), now: now, wake: wake, jobs: map[types.UID]job{}, hung: map[types.NamespacedName]job{},
 		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
@@ -84,20 +84,20 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 
 	ctx, cancel := context.WithCancel(r.life)
 	begun.begun, begun.cancel = r.now(), cancel
+
+	// Most find a free slot. What is told of them at once is then true, and is not told twice.
+	release, ok := r.limiter.TryAcquire(where.cluster, 1, limiter.Waiter{})
+	if ok {
+		begun.start(begun.begun)
+	}
+
 	r.jobs[where.uid], r.names[where.NamespacedName] = begun, where.uid
 
 	r.running.Go(func() {
 		defer cancel()
 
-		r.end(where, r.withSlot(ctx, where.cluster, func(ctx context.Context) error {
-			if err := r.start(where.uid); err != nil {
-				return err
-			}
-
-			return run(ctx)
-		}))
-
-		r.ended(where.NamespacedName)
+		r.end(where, r.inSlot(ctx, where, release, run))
+		r.wake(where.NamespacedName)
 	})
 }
 
@@ -116,7 +116,7 @@ func (r *runner) end(where target, err error) {
 		if ended.failedInRow == 0 {
 			ended.tried = time.Time{}
 		}
-	case ended.started: // what was stopped before was none either
+	case !ended.started.IsZero(): // what was stopped before was none either
 		ended.failedInRow++
 	}
 
@@ -160,7 +160,7 @@ func (r *runner) await(name types.NamespacedName, ended job) {
 		delete(r.hung, name)
 		r.mu.Unlock()
 
-		r.ended(name)
+		r.wake(name)
 	}()
 }
 
@@ -175,13 +175,24 @@ func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
 	return found, ok
 }
 
-// withSlot runs an action in one of the slots of its cluster and of all clusters.
-func (r *runner) withSlot(ctx context.Context, cluster string, run func(context.Context) error) error {
-	release, err := r.limiter.Acquire(ctx, cluster, 1)
-	if err != nil {
-		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
+// inSlot runs an action in the slot that release gives back; nil: in the first of its cluster and of all clusters that it gets.
+func (r *runner) inSlot(ctx context.Context, where target, release func(), run func(context.Context) error) error {
+	waits := release == nil
+	if waits {
+		var err error
+		if release, err = r.limiter.Acquire(ctx, where.cluster, 1); err != nil {
+			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
+		}
 	}
 	defer release()
+
+	if err := r.start(where.uid); err != nil {
+		return err
+	}
+
+	if waits {
+		r.wake(where.NamespacedName)
+	}
 
 	return run(ctx)
 }

@@ -39,3 +39,18 @@ omni_helm_actions_total{action="upgrade",result="failure"} 0
 		t.Error(err)
 	}
 }
+
+func TestHelmQueue(t *testing.T) {
+	queue := metrics.NewHelmQueue(func() (int64, int) { return 2, 3 })
+
+	want := `# HELP omni_helm_actions_running Helm actions that are at work now.
+# TYPE omni_helm_actions_running gauge
+omni_helm_actions_running 2
+# HELP omni_helm_actions_waiting Helm actions that wait for their turn.
+# TYPE omni_helm_actions_waiting gauge
+omni_helm_actions_waiting 3
+`
+	if err := testutil.CollectAndCompare(queue, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
