@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -63,7 +65,7 @@ func Add(mgr manager.Manager, options Options) error {
 	return builder.ControllerManagedBy(mgr).
 		Named("omnihelmrelease").
 		For(&v1alpha1.OmniHelmRelease{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.dependents)).
+		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.dependents), builder.WithPredicates(concernsDependents())).
 		Watches(&v1alpha1.OmniHelmRelease{}, handler.EnqueueRequestsFromMapFunc(r.otherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.releasesOfCluster),
 			builder.WithPredicates(clusteraccess.ParentChanged())).
@@ -76,6 +78,17 @@ func Add(mgr manager.Manager, options Options) error {
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+// concernsDependents accepts the changes of a release that may end, or begin, what its dependents wait for, or a cycle: not every
+// status that it writes.
+func concernsDependents() predicate.Predicate {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+		before, ok := e.ObjectOld.(*v1alpha1.OmniHelmRelease)
+		after, also := e.ObjectNew.(*v1alpha1.OmniHelmRelease)
+
+		return ok && also && (done(before) != done(after) || before.UID != after.UID || !apiequality.Semantic.DeepEqual(before.Spec.DependsOn, after.Spec.DependsOn))
+	}}
 }
 
 // dependents returns the releases that wait for a release.

@@ -6,9 +6,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -37,6 +39,34 @@ func TestTheOwnerIsLookedForByItsUID(t *testing.T) {
 	for uid, want := range map[string]string{"uid-of-owner": "team/" + owner.Name, "gone": ""} {
 		if got, err := r.ownerName(t.Context(), uid); err != nil || got != want {
 			t.Errorf("%s: %q, %v, want %q", uid, got, err, want)
+		}
+	}
+}
+
+// Dependents are looked at when what they wait for may have changed, not after each status that a release writes.
+func TestWhatConcernsDependents(t *testing.T) {
+	ready := newTestRelease(v1alpha1.HelmChart{})
+	ready.Generation, ready.Status.ObservedGeneration = 2, 2
+	ready.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: yes}}
+
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.OmniHelmRelease)
+		want   bool
+	}{
+		"a status":         {func(r *v1alpha1.OmniHelmRelease) { r.Status.Failures++ }, false},
+		"not Ready":        {func(r *v1alpha1.OmniHelmRelease) { r.Status.Conditions[0].Status = no }, true},
+		"edited":           {func(r *v1alpha1.OmniHelmRelease) { r.Generation++ }, true},
+		"being deleted":    {func(r *v1alpha1.OmniHelmRelease) { r.DeletionTimestamp = new(metav1.Now()) }, true},
+		"made anew":        {func(r *v1alpha1.OmniHelmRelease) { r.UID = "another" }, true},
+		"waits for others": {func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "x"}} }, true},
+	} {
+		changed := ready.DeepCopy()
+		test.change(changed)
+
+		for _, e := range []event.UpdateEvent{{ObjectOld: ready, ObjectNew: changed}, {ObjectOld: changed, ObjectNew: ready}} {
+			if got := concernsDependents().Update(e); got != test.want {
+				t.Errorf("%s: %t, want %t", name, got, test.want)
+			}
 		}
 	}
 }
