@@ -321,12 +321,16 @@ func TestAdoptTakesNothingFromAnOwnerThatWasMadeAnew(t *testing.T) {
 	sameCluster := boss("uid-anew")
 	sameCluster.Spec.ClusterName = testCluster
 
+	inAnotherOmni := sameCluster.DeepCopy()
+	inAnotherOmni.Status.OmniClusterID = "another"
+
 	for name, test := range map[string]struct {
 		owner *v1alpha1.OmniCluster
 		taken bool
 	}{
 		"for the same cluster": {sameCluster, false},
 		"for another cluster":  {boss("uid-anew"), true},
+		"in another Omni":      {inAnotherOmni, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := handmade(t, nil)

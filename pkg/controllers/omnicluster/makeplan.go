@@ -56,7 +56,7 @@ func (r *reconciler) makePlan(ctx context.Context, s *scope) (loop.Outcome, erro
 		return loop.Wait(time.Second, v1alpha1.ReasonConflict, "cluster %q appeared in Omni meanwhile; the plan is made anew", s.name), nil
 	}
 
-	if verdict := consent.JudgeControlPlane(s.cluster, claim, planned); !verdict.Continues() {
+	if verdict := consent.JudgeControlPlane(s.cluster, s.documents.ControlPlane, claim, planned); !verdict.Continues() {
 		return verdict, nil
 	}
 

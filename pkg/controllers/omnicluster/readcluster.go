@@ -52,7 +52,7 @@ func (r *reconciler) ownerState(ctx context.Context, s *scope, live omni.Live) (
 		return consent.OwnerUnknown, nil
 	}
 
-	state, err := readOwner(ctx, r.client, s, marks)
+	state, err := readOwner(ctx, r.client, s, live)
 	if err == nil && state != consent.OwnerGone {
 		return state, nil
 	}
@@ -61,17 +61,18 @@ func (r *reconciler) ownerState(ctx context.Context, s *scope, live omni.Live) (
 		return state, nil // for a message only
 	}
 
-	if state, err = readOwner(ctx, r.live, s, marks); err != nil && !apierrors.IsForbidden(err) {
+	if state, err = readOwner(ctx, r.live, s, live); err != nil && !apierrors.IsForbidden(err) {
 		return consent.OwnerUnknown, fmt.Errorf("read OmniCluster %s/%s, to which cluster %q in Omni belongs: %w", marks.Namespace, marks.Name, s.name, err)
 	}
 
 	return state, nil
 }
 
-// readOwner looks for the object that a mark names. One that was made anew under its name, for the same cluster, is to take that
-// back: nobody else may. The name of the management cluster in the mark only informs.
-func readOwner(ctx context.Context, reader client.Reader, s *scope, marks omni.Marks) (consent.OwnerState, error) {
-	other := &v1alpha1.OmniCluster{}
+// readOwner looks for the object that the cluster's mark names. One that was made anew under its name, for the same cluster, is to
+// take that back: nobody else may, unless it has its cluster in another Omni. The name of the management cluster in the mark only
+// informs.
+func readOwner(ctx context.Context, reader client.Reader, s *scope, live omni.Live) (consent.OwnerState, error) {
+	other, marks := &v1alpha1.OmniCluster{}, live.Marks
 	key := client.ObjectKey{Namespace: marks.Namespace, Name: marks.Name}
 
 	err := reader.Get(ctx, key, other)
@@ -83,7 +84,8 @@ func readOwner(ctx context.Context, reader client.Reader, s *scope, marks omni.M
 		return consent.OwnerUnknown, err
 	case string(other.UID) == marks.UID:
 		return consent.OwnerExists, nil
-	case key == client.ObjectKeyFromObject(s.cluster) || other.EffectiveClusterName() != s.name:
+	case key == client.ObjectKeyFromObject(s.cluster) || other.EffectiveClusterName() != s.name,
+		other.Status.OmniClusterID != "" && other.Status.OmniClusterID != live.UUID:
 		return consent.OwnerGone, nil
 	default:
 		return consent.OwnerMadeAnew, nil

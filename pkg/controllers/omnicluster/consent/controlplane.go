@@ -12,14 +12,18 @@ import (
 // JudgeControlPlane decides whether a plan may make the control plane of a cluster that had one. Whoever deleted it in Omni deleted
 // etcd, too, and Omni makes a new one: an empty one, although there may be backups, or the one of an old backup that the document still
 // names. So that waits for a person, unless the document names a backup that the control plane was not made from: this is the request
-// to restore it. The outcome continues if nothing has to be asked, also while nothing is written.
-func JudgeControlPlane(cluster *v1alpha1.OmniCluster, claim Claim, planned *plan.Plan) loop.Outcome {
+// to restore it. A document that is older than the control plane asks for nothing new: somebody has restored
+// another backup in Omni since. document is the OmniControlPlane. The outcome continues if nothing has to be asked, also while nothing is
+// written.
+func JudgeControlPlane(cluster *v1alpha1.OmniCluster, document *v1alpha1.OmniControlPlane, claim Claim, planned *plan.Plan) loop.Outcome {
 	lost, spec := cluster.Status.ControlPlaneSet, cluster.Spec
 
 	switch {
 	case !planned.MakesControlPlane, lost == nil, claim.Live.UUID == "", claim.Live.UUID != claim.KnownID: // it is the first one
 		return loop.Proceed()
-	case planned.Backup != "" && planned.Backup != lost.Backup, claim.Recreate == allowsControlPlane(lost):
+	case planned.Backup != "" && planned.Backup != lost.Backup && document.CreationTimestamp.After(lost.Created.Time):
+		return loop.Proceed()
+	case claim.Recreate == allowsControlPlane(lost):
 		return loop.Proceed()
 	case spec.Suspend, spec.ChangePolicy == v1alpha1.ChangePolicyObserve: // the plan shows what would be made
 		return loop.Proceed()
@@ -41,7 +45,7 @@ func controlPlaneGone(cluster *v1alpha1.OmniCluster, name, backup string) string
 
 	other, again := "", "with an empty etcd, without anything that the cluster's Kubernetes had"
 	if backup != "" {
-		other, again = " that names another one", fmt.Sprintf("from backup %q once more, without anything that is newer", backup)
+		other, again = " that names another one", fmt.Sprintf("from backup %q, without anything that is newer", backup)
 	}
 
 	return fmt.Sprintf("Omni no longer has the control plane of cluster %q (MachineSet %q, made at %s), and etcd went with it; nothing is changed. "+

@@ -26,25 +26,28 @@ func TestJudgeControlPlane(t *testing.T) {
 		spec     v1alpha1.OmniClusterSpec
 		live     string // the cluster's ID in Omni
 		recreate string
+		older    bool   // the document is older than the control plane
 		says     string // nothing: it goes on
 	}{
-		"it is there":                             {lost: seen("")},
-		"the first one":                           {plan: makes("")},
-		"the first one, from a backup":            {plan: makes("id/a")},
-		"gone":                                    {lost: seen(""), plan: makes(""), says: "with an empty etcd"},
-		"gone, and a backup is asked for":         {lost: seen(""), plan: makes("id/a")},
-		"gone, and made from that backup before":  {lost: seen("id/a"), plan: makes("id/a"), says: `from backup "id/a" once more`},
-		"gone, and another backup is asked for":   {lost: seen("id/a"), plan: makes("id/b")},
-		"gone, and no backup is asked for":        {lost: seen("id/a"), plan: makes(""), says: "with an empty etcd"},
-		"gone, allowed":                           {lost: seen(""), plan: makes(""), recreate: allowed},
-		"gone, the same backup, allowed":          {lost: seen("id/a"), plan: makes("id/a"), recreate: allowed},
-		"gone, an earlier one was allowed":        {lost: seen(""), plan: makes(""), recreate: "control-plane@2026-11-26T12:00:00Z", says: allowed},
-		"gone, another cluster was allowed":       {lost: seen(""), plan: makes(""), recreate: "id", says: allowed},
-		"gone, suspended":                         {lost: seen(""), plan: makes(""), spec: v1alpha1.OmniClusterSpec{Suspend: true}},
-		"gone, only observed":                     {lost: seen(""), plan: makes(""), spec: v1alpha1.OmniClusterSpec{ChangePolicy: v1alpha1.ChangePolicyObserve}},
-		"gone, every destroy has to be confirmed": {lost: seen(""), plan: makes(""), spec: v1alpha1.OmniClusterSpec{ChangePolicy: v1alpha1.ChangePolicyConfirmDestructive}, says: allowed},
-		"another cluster in its place":            {lost: seen(""), plan: makes(""), live: "other"},
-		"a new cluster whose ID is not known yet": {lost: seen(""), plan: makes(""), live: "none"},
+		"it is there":                            {lost: seen("")},
+		"the first one":                          {plan: makes("")},
+		"the first one, from a backup":           {plan: makes("id/a")},
+		"gone":                                   {lost: seen(""), plan: makes(""), says: "with an empty etcd"},
+		"gone, and a backup is asked for":        {lost: seen(""), plan: makes("id/a")},
+		"gone, and made from that backup before": {lost: seen("id/a"), plan: makes("id/a"), says: `from backup "id/a", without`},
+		"gone, and another backup is asked for":  {lost: seen("id/a"), plan: makes("id/b")},
+		"gone, restored in Omni from another backup than the document names": {lost: seen("id/b"), plan: makes("id/a"), older: true, says: `from backup "id/a", without`},
+		"gone, made empty in Omni, and the document names a backup":          {lost: seen(""), plan: makes("id/a"), older: true, says: `from backup "id/a", without`},
+		"gone, and no backup is asked for":                                   {lost: seen("id/a"), plan: makes(""), says: "with an empty etcd"},
+		"gone, allowed":                                                      {lost: seen(""), plan: makes(""), recreate: allowed},
+		"gone, the same backup, allowed":                                     {lost: seen("id/a"), plan: makes("id/a"), recreate: allowed},
+		"gone, an earlier one was allowed":                                   {lost: seen(""), plan: makes(""), recreate: "control-plane@2026-11-26T12:00:00Z", says: allowed},
+		"gone, another cluster was allowed":                                  {lost: seen(""), plan: makes(""), recreate: "id", says: allowed},
+		"gone, suspended":                                                    {lost: seen(""), plan: makes(""), spec: v1alpha1.OmniClusterSpec{Suspend: true}},
+		"gone, only observed":                                                {lost: seen(""), plan: makes(""), spec: v1alpha1.OmniClusterSpec{ChangePolicy: v1alpha1.ChangePolicyObserve}},
+		"gone, every destroy has to be confirmed":                            {lost: seen(""), plan: makes(""), spec: v1alpha1.OmniClusterSpec{ChangePolicy: v1alpha1.ChangePolicyConfirmDestructive}, says: allowed},
+		"another cluster in its place":                                       {lost: seen(""), plan: makes(""), live: "other"},
+		"a new cluster whose ID is not known yet":                            {lost: seen(""), plan: makes(""), live: "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := &v1alpha1.OmniCluster{
@@ -60,7 +63,14 @@ func TestJudgeControlPlane(t *testing.T) {
 				claim.Live.UUID = test.live
 			}
 
-			got := JudgeControlPlane(cluster, claim, &test.plan)
+			document := &v1alpha1.OmniControlPlane{}
+			document.CreationTimestamp = metav1.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
+
+			if test.older {
+				document.CreationTimestamp = metav1.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			}
+
+			got := JudgeControlPlane(cluster, document, claim, &test.plan)
 			if got.Continues() != (test.says == "") {
 				t.Fatalf("%+v", got)
 			}

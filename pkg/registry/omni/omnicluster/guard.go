@@ -33,5 +33,5 @@ func keepInstead(o *v1alpha1.OmniCluster) string {
 		return ""
 	}
 
-	return "the cluster in Omni would be destroyed. To keep it, set spec.deletePolicy.orphan: true, then delete the OmniCluster"
+	return "the cluster in Omni would be destroyed, if it is this object's. To keep it, set spec.deletePolicy.orphan: true, then delete the OmniCluster"
 }

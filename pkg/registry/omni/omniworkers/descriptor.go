@@ -34,7 +34,7 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniWorkers] {
 		},
 		Warnings: validation.WarningsForOmniWorkers,
 		KeepInstead: func(*v1alpha1.OmniWorkers) string {
-			return "the machine set would be torn down in Omni, and its machines wiped. To keep it, keep this object"
+			return "the machine set would be torn down in Omni, and its machines wiped, if its OmniCluster applies that. To keep it, keep this object"
 		},
 		Selectable: &kit.SelectableField[*v1alpha1.OmniWorkers]{Label: "spec.clusterRef.name", Value: clusterOf},
 		Columns:    kit.MachineSetColumns(clusterOf, scale),
