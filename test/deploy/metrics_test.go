@@ -30,6 +30,7 @@ func rare() map[string]string {
 		"omni_rollout_clusters":                             "an OmniRolloutPolicy",
 		"omni_rollout_stopped":                              "an OmniRolloutPolicy",
 		"omni_rollout_oldest_held_timestamp_seconds":        "changes that wait in an OmniRolloutPolicy",
+		"omni_rollout_next_open_timestamp_seconds":          "a stage that is closed",
 	}
 }
 
