@@ -2,9 +2,11 @@ package kubeclient
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -58,25 +60,48 @@ func (g *Guard) takeFields(objects []appliedObject) error {
 
 // takeFieldsOf asks the server first: what it does not let go, as of a Job, stays with the other client, and the update goes on
 // without that. The dry run is one of the client that owns the fields. If several do, that one gets all of them before, and the
-// server is asked about those that more than one owns, too.
+// server is asked about those that more than one owns, too. Unless the answer is that they may go, each gets back what it had.
 func (g *Guard) takeFieldsOf(object appliedObject) error {
-	if err := g.join(object.info, object.manager); err != nil {
+	var before []metav1.ManagedFieldsEntry
+
+	err := g.change(object.info, func(fields []metav1.ManagedFieldsEntry) (joined []metav1.ManagedFieldsEntry, changed bool, err error) {
+		before = fields
+
+		return joinFields(fields, g.managers(), object.manager)
+	})
+	if err != nil {
 		return err
 	}
 
 	former := g.Release
 	former.FieldManager = object.manager
 
-	if err := former.DryRun(object.info); apierrors.IsInvalid(err) {
-		return nil // if the object is invalid in any case, the update says so
+	mayGo := former.DryRun(object.info)
+	if mayGo == nil {
+		return g.change(object.info, func(fields []metav1.ManagedFieldsEntry) (joined []metav1.ManagedFieldsEntry, changed bool, err error) {
+			return joinFields(fields, g.managers(), g.Release.FieldManager)
+		})
 	}
 
-	return g.join(object.info, g.Release.FieldManager)
+	err = g.change(object.info, func(fields []metav1.ManagedFieldsEntry) (restored []metav1.ManagedFieldsEntry, changed bool, err error) {
+		restored, changed = restoreFields(fields, before, g.managers())
+
+		return restored, changed, nil
+	})
+
+	// If the object is invalid in any case, the update says so. A request is bad if a webhook cannot tell without a write.
+	if apierrors.IsInvalid(mayGo) || apierrors.IsBadRequest(mayGo) {
+		return err
+	}
+
+	return errors.Join(mayGo, err)
 }
 
-// join makes one manager the owner of all that the release and other clients of Helm have applied to an object of the release. It
-// changes nothing else of the object, and writes nothing if it is so.
-func (g *Guard) join(info *resource.Info, manager string) error {
+// managers are the release and the other clients of Helm.
+func (g *Guard) managers() []string { return append(otherManagers(), g.Release.FieldManager) }
+
+// change changes the managed fields of an object of the release, and nothing else of it. It writes nothing if they are not changed.
+func (g *Guard) change(info *resource.Info, edit func([]metav1.ManagedFieldsEntry) (edited []metav1.ManagedFieldsEntry, changed bool, err error)) error {
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		there, err := g.find(info)
 		if err != nil || !there.ours {
@@ -85,7 +110,7 @@ func (g *Guard) join(info *resource.Info, manager string) error {
 
 		object := unstructured.Unstructured{Object: there.live}
 
-		fields, changed, err := joinFields(object.GetManagedFields(), append(otherManagers(), g.Release.FieldManager), manager)
+		fields, changed, err := edit(object.GetManagedFields())
 		if err != nil || !changed {
 			return err
 		}
@@ -107,6 +132,17 @@ func (g *Guard) join(info *resource.Info, manager string) error {
 
 		return err
 	})
+}
+
+// restoreFields are managed fields in which some managers have applied what they had before; changed is false if they have still.
+func restoreFields(fields, before []metav1.ManagedFieldsEntry, managers []string) (restored []metav1.ManagedFieldsEntry, changed bool) {
+	applied := func(entry metav1.ManagedFieldsEntry) bool { return isApplied(entry, managers) }
+	others := func(entry metav1.ManagedFieldsEntry) bool { return !applied(entry) }
+
+	had := slices.DeleteFunc(slices.Clone(before), others)
+	restored = append(slices.DeleteFunc(slices.Clone(fields), applied), had...)
+
+	return restored, !equality.Semantic.DeepEqual(had, slices.DeleteFunc(slices.Clone(fields), others))
 }
 
 // joinFields are managed fields in which one manager has applied what several have; changed is false if it has already. A manager

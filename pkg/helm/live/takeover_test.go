@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -377,29 +378,56 @@ func TestATakeoverDropsWhatTheChartDrops(t *testing.T) {
 	}
 }
 
-// A field that cannot change stays, and the rest goes on, also the next time.
-func TestATakeoverKeepsWhatCannotBeDropped(t *testing.T) {
-	job := "---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: work}\n" +
-		"spec: {template: {spec: {restartPolicy: Never, containers: [{name: work, image: example.com/work}]%s}}}\n"
-	former := chartOf("1.0.0", configMap("zero")+"data: {a: \"1\"}\n"+fmt.Sprintf(job, ", terminationGracePeriodSeconds: 7"))
+// formerJob and newJob are charts of a Job. It cannot drop what only the former one has; the new one may have a label.
+func formerJob() chartserver.Chart {
+	return jobChart("1.0.0", "", ", terminationGracePeriodSeconds: 7")
+}
 
+func newJob(version, label string) chartserver.Chart { return jobChart(version, label, "") }
+
+func jobChart(version, label, podSpec string) chartserver.Chart {
+	return chartOf(version, fmt.Sprintf("apiVersion: batch/v1\nkind: Job\nmetadata: {name: work, labels: {%s}}\n"+
+		"spec: {template: {spec: {restartPolicy: Never, containers: [{name: work, image: example.com/work}]%s}}}\n", label, podSpec))
+}
+
+// wantJob fails unless the Job has what it cannot drop, and a label or none; it returns its fields' owners.
+func (r *release) wantJob(label string) []string {
+	r.t.Helper()
+
+	found, err := cluster.Client().BatchV1().Jobs(r.namespace).Get(r.t.Context(), "work", metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	if seconds := *found.Spec.Template.Spec.TerminationGracePeriodSeconds; seconds != 7 || found.Labels["ours"] != label {
+		r.t.Errorf("terminationGracePeriodSeconds: %d; labels: %v", seconds, found.Labels)
+	}
+
+	return owners(found.ManagedFields)
+}
+
+// A field that cannot change stays, and the rest goes on, also the next time: what the release itself has added goes when its chart
+// drops it.
+func TestATakeoverKeepsWhatCannotBeDropped(t *testing.T) {
 	for name, others := range map[string][]string{"of one": nil, "of two": {"helm-controller"}} {
 		t.Run(name, func(t *testing.T) {
 			r := newRelease(t)
-			r.installByHand("helm", former)
+			r.installByHand("helm", beside(formerJob(), "data: {a: \"1\"}\n"))
 
 			for _, other := range others {
-				r.upgradeByHand(other, former)
+				r.upgradeByHand(other, beside(formerJob(), "data: {a: \"1\"}\n"))
 			}
+
+			want := append([]string{"helm", helm.FieldManager}, others...)
+			slices.Sort(want)
 
 			r.settings.TakeOwnership = true
 
-			for _, version := range []string{"2.0.0", "3.0.0"} {
-				r.want(helm.ActionUpgrade, chartOf(version, configMap("zero")+fmt.Sprintf(job, "")), "")
+			for _, test := range []struct{ version, label, want string }{{"2.0.0", "ours: added", "added"}, {"3.0.0", "ours: added", "added"}, {"4.0.0", "", ""}, {"5.0.0", "", ""}} {
+				r.want(helm.ActionUpgrade, beside(newJob(test.version, test.label), ""), "")
 
-				found, err := cluster.Client().BatchV1().Jobs(r.namespace).Get(t.Context(), "work", metav1.GetOptions{})
-				if err != nil || *found.Spec.Template.Spec.TerminationGracePeriodSeconds != 7 {
-					t.Errorf("%v, %v", found, err)
+				if diff := cmp.Diff(want, r.wantJob(test.want)); diff != "" {
+					t.Errorf("%s: %s", test.version, diff)
 				}
 
 				if got := r.configMap("zero").Data; len(got) > 0 {
@@ -407,5 +435,71 @@ func TestATakeoverKeepsWhatCannotBeDropped(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// beside adds a ConfigMap to a chart.
+func beside(chart chartserver.Chart, data string) chartserver.Chart {
+	chart.Files["templates/zero.yaml"] = configMap("zero") + data
+
+	return chart
+}
+
+// A server that cannot say whether a field may go has not said that it may: nothing is taken before it has. If a webhook cannot be asked
+// at all, everything stays with the other client.
+func TestATakeoverAsksAgainWhatMayBeDropped(t *testing.T) {
+	const failed = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500,"message":"the webhook hangs"}`
+	const unable = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400,"message":"admission webhook \"w\" does not support dry run"}`
+
+	var answer string
+
+	config := rest.CopyConfig(cluster.RESTConfig())
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(request *http.Request) (*http.Response, error) {
+			query := request.URL.Query()
+			if answer == "" || request.Method != http.MethodPatch || query.Get("dryRun") == "" || query.Get("fieldManager") == helm.FieldManager {
+				return next.RoundTrip(request)
+			}
+
+			code := http.StatusInternalServerError
+			if answer == unable {
+				code = http.StatusBadRequest
+			}
+
+			return &http.Response{
+				StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(strings.NewReader(answer)), Request: request,
+			}, nil
+		})
+	})
+
+	r := newReleaseFor(t, config)
+	r.installByHand("helm", formerJob())
+	r.settings.TakeOwnership, r.wanted.Retries = true, 5
+
+	for _, test := range []struct{ version, label, before, after string }{{"2.0.0", "ours: added", "", "added"}, {"3.0.0", "", "added", ""}} {
+		before := r.wantJob(test.before)
+		answer = failed
+
+		if action, err := r.step(t.Context(), newJob(test.version, test.label), ""); action != helm.ActionUpgrade || err == nil || !strings.Contains(err.Error(), "the webhook hangs") {
+			t.Fatalf("%s: %s: %v", test.version, action, err)
+		}
+
+		if diff := cmp.Diff(before, r.wantJob(test.before)); diff != "" {
+			t.Errorf("%s: %s", test.version, diff)
+		}
+
+		answer = ""
+		r.want(helm.ActionUpgrade, newJob(test.version, test.label), "")
+
+		if diff := cmp.Diff([]string{"helm", helm.FieldManager}, r.wantJob(test.after)); diff != "" {
+			t.Errorf("%s: %s", test.version, diff)
+		}
+	}
+
+	answer = unable
+	r.want(helm.ActionUpgrade, newJob("4.0.0", ""), "")
+
+	if diff := cmp.Diff([]string{"helm", helm.FieldManager}, r.wantJob("")); diff != "" {
+		t.Error(diff)
 	}
 }
