@@ -150,7 +150,7 @@ func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.
 // an uninstall of its own ends with the object. Somebody else began it, whose record keeps this object's labels, or the object
 // is back from a snapshot. What it has left stays, and the upgrade over it makes what is missing.
 func decideUninstalling(wanted Wanted, latest *Revision, now time.Time) Decision {
-	if wait := remaining(wanted.foreignLock(), latest, now); wait > 0 {
+	if wait := remaining(wanted.foreignLock(), latest.lockedSince(), now); wait > 0 {
 		return waitForClient(latest, wait)
 	}
 
@@ -214,25 +214,28 @@ func unlock(left *Revision) Decision {
 
 // lockedFor is how long another's action has to be waited for.
 func lockedFor(wanted Wanted, latest *Revision, now time.Time) time.Duration {
-	lock := wanted.foreignLock()
+	own := latest.Owner != "" && latest.Owner == wanted.Owner
 
-	if latest.Owner != "" && latest.Owner == wanted.Owner {
-		lock = handoverTime
-	}
-
-	if !latest.Status.pending() || lock == handoverTime && latest.Process == wanted.Process {
+	switch {
+	case !latest.Status.pending(), own && latest.Process == wanted.Process:
 		return 0
+	case own:
+		return remaining(handoverTime, latest.Modified, now) // by the clock of a controller, as now
+	default:
+		return remaining(wanted.foreignLock(), latest.lockedSince(), now)
 	}
-
-	return remaining(lock, latest, now)
 }
+
+// lockedSince is when another client's action counts as begun. By a clock that is behind where that runs the lock would be over before
+// its action is, so the workload cluster's clock counts, too.
+func (r *Revision) lockedSince() time.Time { return later(r.Modified, r.Written) }
 
 // foreignLock is how long an action of another may take.
 func (w *Wanted) foreignLock() time.Duration { return max(foreignLockTime, w.LockTime) }
 
 // remaining is what is left of a lock. Clocks differ: nothing is locked for longer than it can be.
-func remaining(lock time.Duration, latest *Revision, now time.Time) time.Duration {
-	return min(lock, max(0, latest.Modified.Add(lock).Sub(now)))
+func remaining(lock time.Duration, since, now time.Time) time.Duration {
+	return min(lock, max(0, since.Add(lock).Sub(now)))
 }
 
 func waitForLock(wanted Wanted, latest *Revision, wait time.Duration) Decision {
@@ -247,7 +250,7 @@ func waitForLock(wanted Wanted, latest *Revision, wait time.Duration) Decision {
 // waitForClient waits for a client of Helm that is not this controller.
 func waitForClient(latest *Revision, wait time.Duration) Decision {
 	return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another Helm client left revision %d %s at %s; if it is not at work any more, "+
-		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, utc.Text(latest.Modified))}
+		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, utc.Text(latest.lockedSince()))}
 }
 
 // installOrUpgrade installs if nothing before the revision to make was ever in effect, else upgrades.

@@ -31,7 +31,10 @@ func old(r *Revision)         { r.Modified = testTime().Add(-31 * time.Minute) }
 func elsewhere(r *Revision)   { r.Process = "another" }
 func recent(r *Revision)      { r.Modified = testTime().Add(-5 * time.Second) }
 func future(r *Revision)      { r.Modified = testTime().Add(time.Hour) }
-func passed(r *Revision)      { r.Tested = TestsPassed }
+
+// ahead has the workload cluster's clock be ahead of ours.
+func ahead(r *Revision)  { r.Written = testTime().Add(time.Hour) }
+func passed(r *Revision) { r.Tested = TestsPassed }
 
 func TestDecide(t *testing.T) {
 	plain := Wanted{Content: "C", Attempt: "A", Owner: "me", Retries: 1}
@@ -136,6 +139,13 @@ func TestDecide(t *testing.T) {
 		{"another object's lock", plain, []Revision{rev(2, StatusPendingUpgrade, func(r *Revision) { r.Owner = "other" })}, Decision{Action: ActionWait, After: 29 * time.Minute}},
 
 		{"another process may be at it", plain, []Revision{rev(1, StatusPendingInstall, elsewhere, recent)}, Decision{Action: ActionWait, After: 20 * time.Second}},
+		{"another process, in a cluster whose clock is ahead", plain, []Revision{rev(1, StatusPendingInstall, elsewhere, ahead)}, Decision{Action: ActionInstall, Resume: 1}},
+		{"another process at work, in a cluster whose clock is ahead", plain, []Revision{rev(1, StatusPendingInstall, elsewhere, recent, ahead)},
+			Decision{Action: ActionWait, After: 20 * time.Second}},
+		{"to be removed, another process, in a cluster whose clock is ahead", absent, []Revision{rev(1, StatusPendingInstall, elsewhere, ahead)},
+			Decision{Action: ActionUninstall}},
+		{"another client, in a cluster whose clock is ahead", plain, []Revision{rev(1, StatusPendingInstall, anothers, old, ahead)},
+			Decision{Action: ActionWait, After: 30 * time.Minute}},
 		{"another process, whose clock is wrong", plain, []Revision{rev(1, StatusPendingInstall, elsewhere, future)}, Decision{Action: ActionWait, After: 25 * time.Second}},
 		{"this process is not at it any more", plain, []Revision{rev(1, StatusPendingInstall, recent)}, Decision{Action: ActionInstall, Resume: 1}},
 		{"another process has died", plain, []Revision{rev(1, StatusPendingInstall, elsewhere)}, Decision{Action: ActionInstall, Resume: 1}},

@@ -116,8 +116,12 @@ type Revision struct {
 	Interrupted bool
 	// LeftUninstalling tells that an uninstall was begun that never ended, and whose lock was taken off.
 	LeftUninstalling bool
-	// Created and Modified are when the record was made and changed last, to the second.
-	Created, Modified time.Time
+	// Created is when the record was made, by the workload cluster's clock, to the second.
+	Created time.Time
+	// Modified is when Helm changed the record last, by the clock of the computer on which it ran, to the second.
+	Modified time.Time
+	// Written is when the workload cluster took that change, by its clock; zero if the revision has a result.
+	Written time.Time
 }
 
 // UnderWay reports whether the action that made the revision has no result: it is at work, or was left behind.
@@ -302,12 +306,12 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		return Revision{}, false
 	}
 
-	created, modified := record.CreationTimestamp.Time, modifiedAt(record)
+	created, modified, written := record.CreationTimestamp.Time, modifiedAt(record), writtenAt(record)
 	left := record.Labels[labelLeftUninstalling] == record.Labels["version"]
 
 	// Helm copies labels to the next revision, also of another client's upgrade.
 	if record.Labels[labelRevision] != record.Labels["version"] {
-		return Revision{Number: number, Status: Status(record.Labels["status"]), LeftUninstalling: left, Created: created, Modified: modified}, true
+		return Revision{Number: number, Status: Status(record.Labels["status"]), LeftUninstalling: left, Created: created, Modified: modified, Written: written}, true
 	}
 
 	generation, _ := strconv.ParseInt(record.Labels[labelGeneration], 10, 64) // there is none, or somebody wrote another text
@@ -316,7 +320,7 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		Number: number, Status: Status(record.Labels["status"]), Generation: generation,
 		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner], Hub: record.Labels[labelHub], Process: record.Labels[labelProcess],
 		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
-		Interrupted: record.Labels[labelInterrupted] != "", LeftUninstalling: left, Created: created, Modified: modified,
+		Interrupted: record.Labels[labelInterrupted] != "", LeftUninstalling: left, Created: created, Modified: modified, Written: written,
 	}, true
 }
 
@@ -324,21 +328,26 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 const labelModifiedAt = "modifiedAt"
 
 // modifiedAt is when a record was changed last. Helm writes a label; if it names no time that JSON can show, the record's own
-// time counts. A revision without a result is locked from then on: by a clock that is behind the lock would be over before its
-// action is, so the times of the API server count, too.
+// time counts.
 func modifiedAt(record *metav1.PartialObjectMetadata) time.Time {
-	created, modified := record.CreationTimestamp.Time, record.CreationTimestamp.Time
-
 	if seconds, err := strconv.ParseInt(record.Labels[labelModifiedAt], 10, 64); err == nil && seconds >= 0 && seconds < year10000 {
-		modified = time.Unix(seconds, 0)
+		return time.Unix(seconds, 0)
 	}
 
-	if status := Status(record.Labels["status"]); !status.pending() && status != StatusUnknown && status != StatusUninstalling {
-		return modified
-	}
-
-	return slices.MaxFunc([]time.Time{modified, created, labelledAt(record)}, time.Time.Compare)
+	return record.CreationTimestamp.Time
 }
+
+// writtenAt is when the API server took the last change of a revision without a result; zero for another one.
+func writtenAt(record *metav1.PartialObjectMetadata) time.Time {
+	if status := Status(record.Labels["status"]); !status.pending() && status != StatusUnknown && status != StatusUninstalling {
+		return time.Time{}
+	}
+
+	return later(record.CreationTimestamp.Time, labelledAt(record))
+}
+
+// later is the later of two times.
+func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
 
 // labelledAt is when the API server took Helm's label, by its clock; zero if it does not say. What others write, such as a mark of
 // a backup, is no work on the release.

@@ -168,8 +168,12 @@ func TestALockCountsFromTheServersClock(t *testing.T) {
 			got, ok := parseRevision(&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 				Labels: labels, CreationTimestamp: metav1.Time{Time: test.created}, ManagedFields: test.managed,
 			}})
-			if !ok || !got.Modified.Equal(want) {
-				t.Errorf("%s, %s: %s, want %s", name, status, got.Modified, want)
+			if !ok || !got.lockedSince().Equal(want) {
+				t.Errorf("%s, %s: %s, want %s", name, status, got.lockedSince(), want)
+			}
+
+			if !got.Modified.Equal(test.ended) {
+				t.Errorf("%s, %s: modified %s, want %s", name, status, got.Modified, test.ended)
 			}
 		}
 	}

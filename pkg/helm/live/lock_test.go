@@ -35,7 +35,7 @@ func TestALockCountsFromTheServersClock(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	locked := r.observe().Latest().Modified
+	locked := r.observe().Latest().Written
 	if !locked.After(record.CreationTimestamp.Time) {
 		t.Fatalf("a record that was made at %s and locked since is locked from %s", record.CreationTimestamp, locked)
 	}
@@ -47,7 +47,7 @@ func TestALockCountsFromTheServersClock(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if again := r.observe().Latest().Modified; !again.Equal(locked) {
+	if again := r.observe().Latest().Written; !again.Equal(locked) {
 		t.Errorf("it is locked from %s, and after a backup from %s", locked, again)
 	}
 }
