@@ -70,6 +70,27 @@ func TestARepositoryThatIsAway(t *testing.T) {
 	}
 }
 
+// It is asked again soon, and not when the interval of the release is over.
+func TestARepositoryThatIsAwayIsAskedAgainSoon(t *testing.T) {
+	f := newFixture(t)
+	f.settle()
+	f.away()
+	f.settle()
+	f.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
+	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
+
+	after := f.look().RequeueAfter
+	if after <= 0 || after > time.Minute {
+		t.Errorf("the next look is in %s", after)
+	}
+
+	f.charts.Handle("/index.yaml", nil)
+	f.charts.Handle("/demo-1.0.0.tgz", nil)
+	f.pass(after)
+	f.settle()
+	f.want(v1alpha1.ConditionChartFetched, yes, v1alpha1.ReasonChartFound)
+}
+
 // Nor does one that hangs, which a release may wait for in vain for long, behind others.
 func TestARepositoryThatHangsStopsNothingElse(t *testing.T) {
 	f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftCorrect })

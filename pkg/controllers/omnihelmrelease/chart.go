@@ -130,7 +130,8 @@ func (s *scope) without(err error, after time.Duration) loop.Outcome {
 		return outcome
 	}
 
-	return loop.Note(outcome.Reason(), "%s; meanwhile what was found there last counts: chart %s %s (%s)", err, s.resolved.Name, found.Version, found.Digest)
+	return loop.Note(outcome.Reason(), "%s; meanwhile what was found there last counts: chart %s %s (%s)", err, s.resolved.Name, found.Version, found.Digest).
+		Within(max(after, time.Second))
 }
 
 // needsArchive returns the outcome of an action that needs the archive of a chart that is not to be had now; Proceed if it needs none.

@@ -87,6 +87,8 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer conditionWriter) runResult {
 	result := runResult{last: Continue(v1alpha1.ReasonSucceeded, "")}
 
+	var noted time.Duration // what was only noted is looked at again by then, whatever the later phases say
+
 	for i, phase := range phases {
 		began := time.Now()
 
@@ -101,6 +103,10 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 
 		logPhase(ctx, cmp.Or(phase.Condition, fmt.Sprintf("deletion, step %d", i+1)), outcome, time.Since(began))
 		writer.set(phase.Condition, conditionStatus(outcome, phase.Abnormal), outcome.reason, outcome.message)
+
+		if outcome = outcome.Within(noted); outcome.verdict == verdictNote {
+			noted = outcome.after
+		}
 
 		if outcome.verdict != verdictSkip {
 			result = runResult{last: outcome, err: err}
