@@ -110,6 +110,13 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is another hub's")
 	}
 
+	// What the former hub may be at work on gets its time. A mark without a hub needs none: the record is about to go.
+	if hubOf(observed) != "" {
+		if outcome := r.mark(ctx, s, observed); !outcome.Continues() {
+			return r.holdUp(s, outcome.Reason(), outcome.Message())
+		}
+	}
+
 	s.observed = &observed
 	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), Hub: r.options.HubID, Process: r.process, LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
 	s.decision = helm.Decide(s.want, observed, r.options.Now())

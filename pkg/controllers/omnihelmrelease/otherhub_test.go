@@ -289,6 +289,32 @@ func TestATakeoverWaitsForWhatIsUnderWay(t *testing.T) {
 	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 }
 
+// So it has if the object is deleted on the new hub: an uninstall beside its action would leave what that makes.
+func TestADeletionAfterATakeoverWaitsForWhatIsUnderWay(t *testing.T) {
+	f := newFixture(t)
+	f.settle()
+	f.remove()
+	f.cluster.revisions[0].Hub, f.cluster.revisions[0].Process = "hub-2", "theirs"
+	f.cluster.revisions[0].Status, f.cluster.revisions[0].Modified = helm.StatusPendingUpgrade, f.now().Add(-time.Hour)
+	f.access.hubs = hubs.Hubs{Own: thisHub, Previous: "hub-2"}
+	f.access.cleanup.Opened.Hubs = f.access.hubs
+	f.settle()
+
+	f.wantActions(helm.ActionInstall)
+
+	if message := f.want(v1alpha1.ConditionDeletionBlocked, yes, v1alpha1.ReasonLocked); !strings.Contains(message, "may still be at work") {
+		t.Error(message)
+	}
+
+	f.pass(30 * time.Second)
+	f.settle()
+	f.wantActions(helm.ActionInstall, helm.ActionUninstall)
+
+	if !f.gone() {
+		t.Error("the object is there still")
+	}
+}
+
 // upgrade asks for one.
 func (f *fixture) upgrade() {
 	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
