@@ -37,6 +37,7 @@ func TestRestoreOfEtcd(t *testing.T) {
 	f.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
 
 	restored := newControlPlane("cp", f.machines[1])
+	restored.CreationTimestamp = metav1.Now() // as the server does
 	restored.UID, restored.Spec.BootstrapSpec = "uid-restored", &v1alpha1.BootstrapSpec{ClusterUUID: backup, Snapshot: "a.snapshot"}
 	f.create(restored)
 	f.until("Synced", metav1.ConditionFalse, "Suspended")
@@ -127,6 +128,7 @@ func TestControlPlaneGoneWhileSuspended(t *testing.T) {
 	f.until("Assembled", metav1.ConditionFalse, "ControlPlaneMissing")
 
 	restored := newControlPlane("restored", f.machines[1])
+	restored.CreationTimestamp = metav1.Now()
 	restored.Spec.BootstrapSpec = &v1alpha1.BootstrapSpec{ClusterUUID: backup, Snapshot: "a.snapshot"}
 	f.create(restored)
 	f.until("Ready", metav1.ConditionTrue, "Running")
@@ -138,7 +140,7 @@ func TestControlPlaneGoneWhileSuspended(t *testing.T) {
 
 	// The backup of then is not what is asked for now.
 	f.deleteControlPlanes()
-	says(t, message(f.until("Stalled", metav1.ConditionTrue, "ControlPlaneGone"), "Ready"), "a.snapshot", "once more", "names another one")
+	says(t, message(f.until("Stalled", metav1.ConditionTrue, "ControlPlaneGone"), "Ready"), "a.snapshot", "without anything that is newer", "names another one")
 	f.quiet()
 	f.wantTornDown()
 }

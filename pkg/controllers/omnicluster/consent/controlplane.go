@@ -21,7 +21,7 @@ func JudgeControlPlane(cluster *v1alpha1.OmniCluster, document *v1alpha1.OmniCon
 	switch {
 	case !planned.MakesControlPlane, lost == nil, claim.Live.UUID == "", claim.Live.UUID != claim.KnownID: // it is the first one
 		return loop.Proceed()
-	case planned.Backup != "" && planned.Backup != lost.Backup && document.CreationTimestamp.After(lost.Created.Time):
+	case planned.Backup != "" && planned.Backup != lost.Backup && !document.CreationTimestamp.Time.Before(lost.Created.Time):
 		return loop.Proceed()
 	case claim.Recreate == allowsControlPlane(lost):
 		return loop.Proceed()
