@@ -347,7 +347,13 @@ func writtenAt(record *metav1.PartialObjectMetadata) time.Time {
 }
 
 // later is the later of two times.
-func later(a, b time.Time) time.Time { return slices.MaxFunc([]time.Time{a, b}, time.Time.Compare) }
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+
+	return a
+}
 
 // labelledAt is when the API server took Helm's label, by its clock; zero if it does not say. What others write, such as a mark of
 // a backup, is no work on the release.

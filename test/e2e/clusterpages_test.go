@@ -8,18 +8,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// commandsOf returns the blocks of commands of a page, of which there are so many.
-func commandsOf(t *testing.T, page string, want int) []block {
-	t.Helper()
-
-	steps := pageBlocks(t, page, "sh")
-	if len(steps) != want {
-		t.Fatalf("%s has %d blocks of commands, want %d", page, len(steps), want)
-	}
-
-	return steps
-}
-
 // The commands of docs/how-to/upgrade-cluster.md and docs/how-to/scale-workers.md upgrade a cluster and give it more workers.
 func TestUpgradeAndScalePages(t *testing.T) {
 	t.Parallel()

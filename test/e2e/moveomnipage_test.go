@@ -12,10 +12,7 @@ import (
 func TestMoveOmniPage(t *testing.T) {
 	t.Parallel()
 
-	steps := pageBlocks(t, "docs/how-to/move-omni.md", "sh")
-	if len(steps) != 4 {
-		t.Fatalf("the page has %d blocks of commands", len(steps))
-	}
+	steps := commandsOf(t, "docs/how-to/move-omni.md", 4)
 
 	n := newNewcomer(t)
 	n.connect()

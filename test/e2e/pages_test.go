@@ -52,6 +52,18 @@ func pageBlocks(t *testing.T, path string, languages ...string) []block {
 	return slices.DeleteFunc(found, func(b block) bool { return !slices.Contains(languages, b.language) })
 }
 
+// commandsOf returns the blocks of commands of a page, of which there are so many.
+func commandsOf(t *testing.T, page string, want int) []block {
+	t.Helper()
+
+	steps := pageBlocks(t, page, "sh")
+	if len(steps) != want {
+		t.Fatalf("%s has %d blocks of commands, want %d", page, len(steps), want)
+	}
+
+	return steps
+}
+
 // reader types the commands of a page: in one directory, with kubectl for the namespace of a test.
 type reader struct {
 	*space

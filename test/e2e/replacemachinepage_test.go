@@ -15,10 +15,7 @@ import (
 func TestReplaceMachinePage(t *testing.T) {
 	t.Parallel()
 
-	steps := pageBlocks(t, "docs/how-to/replace-machine.md", "sh")
-	if len(steps) != 3 {
-		t.Fatalf("the page has %d blocks of commands", len(steps))
-	}
+	steps := commandsOf(t, "docs/how-to/replace-machine.md", 3)
 
 	f := newFleet(t)
 	dead, other := f.machines[2], f.machines[3]

@@ -11,10 +11,7 @@ import (
 func TestRotateKeyPage(t *testing.T) {
 	t.Parallel()
 
-	steps := pageBlocks(t, "docs/how-to/rotate-key.md", "sh")
-	if len(steps) != 2 {
-		t.Fatalf("the page has %d blocks of commands", len(steps))
-	}
+	steps := commandsOf(t, "docs/how-to/rotate-key.md", 2)
 
 	n := newNewcomer(t)
 	n.connect()

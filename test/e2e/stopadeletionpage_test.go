@@ -13,10 +13,7 @@ import (
 func TestStopADeletionPage(t *testing.T) {
 	slow(t)
 
-	steps := pageBlocks(t, "docs/how-to/stop-a-deletion.md", "sh")
-	if len(steps) != 3 {
-		t.Fatalf("the page has %d blocks of commands", len(steps))
-	}
+	steps := commandsOf(t, "docs/how-to/stop-a-deletion.md", 3)
 
 	d := newChain(t)
 	clusters := []string{"demo", "guarded", "later"}

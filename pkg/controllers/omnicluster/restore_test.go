@@ -16,11 +16,11 @@ import (
 
 const controlPlanes = "demo-control-planes"
 
-// The order of docs/how-to/replace-machine.md restores etcd: while the cluster is suspended, the control plane's set is deleted in
-// Omni, and another OmniControlPlane takes the place of the former. Nothing is written until the cluster is resumed; then the set is
-// made with the backup, and its cluster stays the same.
-func TestRestoreOfEtcd(t *testing.T) {
-	f := running(t)
+// lostWhileSuspended is a cluster that ran, was suspended, and has lost its control plane since, and the UUID in its backup a.snapshot.
+func lostWhileSuspended(t *testing.T) (f *fixture, backup string) {
+	t.Helper()
+
+	f = running(t)
 
 	backup, err := f.omni.AddEtcdBackup(t.Context(), testCluster, "a.snapshot")
 	if err != nil {
@@ -31,6 +31,14 @@ func TestRestoreOfEtcd(t *testing.T) {
 	f.run()
 	f.deleteControlPlanes()
 
+	return f, backup
+}
+
+// The order of docs/how-to/replace-machine.md restores etcd: while the cluster is suspended, the control plane's set is deleted in
+// Omni, and another OmniControlPlane takes the place of the former. Nothing is written until the cluster is resumed; then the set is
+// made with the backup, and its cluster stays the same.
+func TestRestoreOfEtcd(t *testing.T) {
+	f, backup := lostWhileSuspended(t)
 	writes := f.remoteWrites()
 	f.until("Synced", metav1.ConditionFalse, "Suspended")
 	f.delete(newControlPlane("cp", f.machines[0]))
@@ -108,16 +116,7 @@ func TestControlPlaneGone(t *testing.T) {
 
 // A cluster that is resumed without the backup, and one whose backup was used before.
 func TestControlPlaneGoneWhileSuspended(t *testing.T) {
-	f := running(t)
-
-	backup, err := f.omni.AddEtcdBackup(t.Context(), testCluster, "a.snapshot")
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = true })
-	f.run()
-	f.deleteControlPlanes()
+	f, backup := lostWhileSuspended(t)
 	f.until("Synced", metav1.ConditionFalse, "Suspended")
 	f.quiet()
 	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Suspend = false })

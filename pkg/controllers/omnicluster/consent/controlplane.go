@@ -12,9 +12,8 @@ import (
 // JudgeControlPlane decides whether a plan may make the control plane of a cluster that had one. Whoever deleted it in Omni deleted
 // etcd, too, and Omni makes a new one: an empty one, although there may be backups, or the one of an old backup that the document still
 // names. So that waits for a person, unless the document names a backup that the control plane was not made from: this is the request
-// to restore it. A document that is older than the control plane asks for nothing new: somebody has restored
-// another backup in Omni since. document is the OmniControlPlane. The outcome continues if nothing has to be asked, also while nothing is
-// written.
+// to restore it. A document that is older than the control plane asks for nothing new: somebody has restored another backup in Omni
+// since. document is the OmniControlPlane. The outcome continues if nothing has to be asked, also while nothing is written.
 func JudgeControlPlane(cluster *v1alpha1.OmniCluster, document *v1alpha1.OmniControlPlane, claim Claim, planned *plan.Plan) loop.Outcome {
 	lost, spec := cluster.Status.ControlPlaneSet, cluster.Spec
 
@@ -38,8 +37,8 @@ func allowsControlPlane(lost *v1alpha1.ControlPlaneSet) string {
 	return v1alpha1.RecreateControlPlanePrefix + utc.Text(lost.Created.Time)
 }
 
-// controlPlaneGone returns the message about a control plane that Omni has no more: what happened, and what to do. backup is what it would be
-// made from again.
+// controlPlaneGone returns the message about a control plane that Omni has no more: what happened, and what to do. backup is what it
+// would be made from.
 func controlPlaneGone(cluster *v1alpha1.OmniCluster, name, backup string) string {
 	lost := cluster.Status.ControlPlaneSet
 
