@@ -39,7 +39,7 @@ func TestMakeAgain(t *testing.T) {
 		t.Errorf("not seen: %+v", outcome)
 	}
 
-	for _, words := range []string{"release apps/app was made by this object and is gone", `condition ConnectionReady of OmniCluster "demo"`, "OmniConnection", "deletionPolicy to Orphan"} {
+	for _, words := range []string{"release apps/app was made by this object and is gone", `the conditions of OmniCluster "demo"`, "OmniConnection", "deletionPolicy to Orphan"} {
 		if !strings.Contains(outcome.Message(), words) {
 			t.Errorf("%q does not say %q", outcome.Message(), words)
 		}

@@ -119,9 +119,9 @@ func (a *Access) seenNow(requester Requester, parent *v1alpha1.OmniCluster, what
 	}
 
 	return loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "%s was made by this object and is gone. Another hub may have taken the cluster over and removed it, "+
-		"so it is made again only when omni-controller sees in Omni whose the cluster is. If that lasts, see the condition %s of OmniCluster %q: "+
-		"%s may need another key. If another hub has the cluster now, set spec.deletionPolicy to Orphan and delete this object",
-		what, v1alpha1.ConditionConnectionReady, parent.Name, names(requester, parent))
+		"so it is made again only when omni-controller sees in Omni whose the cluster is. If that lasts, the conditions of OmniCluster %q say why: "+
+		"%s may lead elsewhere or need another key. If another hub has the cluster now, set spec.deletionPolicy to Orphan and delete this object",
+		what, parent.Name, names(requester, parent))
 }
 
 // destroying goes by the cluster's phase in Omni: a deletion may also be blocked, for ever, or release a cluster that

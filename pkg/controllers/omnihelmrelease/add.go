@@ -87,7 +87,8 @@ func concernsDependents() predicate.Predicate {
 		before, ok := e.ObjectOld.(*v1alpha1.OmniHelmRelease)
 		after, also := e.ObjectNew.(*v1alpha1.OmniHelmRelease)
 
-		return ok && also && (done(before) != done(after) || before.UID != after.UID || !apiequality.Semantic.DeepEqual(before.Spec.DependsOn, after.Spec.DependsOn))
+		return ok && also && (done(before) != done(after) || inCycle(before) != inCycle(after) || before.UID != after.UID ||
+			!apiequality.Semantic.DeepEqual(before.Spec.DependsOn, after.Spec.DependsOn))
 	}}
 }
 

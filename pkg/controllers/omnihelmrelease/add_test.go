@@ -53,11 +53,17 @@ func TestWhatConcernsDependents(t *testing.T) {
 		change func(*v1alpha1.OmniHelmRelease)
 		want   bool
 	}{
-		"a status":         {func(r *v1alpha1.OmniHelmRelease) { r.Status.Failures++ }, false},
-		"not Ready":        {func(r *v1alpha1.OmniHelmRelease) { r.Status.Conditions[0].Status = no }, true},
-		"edited":           {func(r *v1alpha1.OmniHelmRelease) { r.Generation++ }, true},
-		"being deleted":    {func(r *v1alpha1.OmniHelmRelease) { r.DeletionTimestamp = new(metav1.Now()) }, true},
-		"made anew":        {func(r *v1alpha1.OmniHelmRelease) { r.UID = "another" }, true},
+		"a status":      {func(r *v1alpha1.OmniHelmRelease) { r.Status.Failures++ }, false},
+		"not Ready":     {func(r *v1alpha1.OmniHelmRelease) { r.Status.Conditions[0].Status = no }, true},
+		"edited":        {func(r *v1alpha1.OmniHelmRelease) { r.Generation++ }, true},
+		"being deleted": {func(r *v1alpha1.OmniHelmRelease) { r.DeletionTimestamp = new(metav1.Now()) }, true},
+		"made anew":     {func(r *v1alpha1.OmniHelmRelease) { r.UID = "another" }, true},
+		"in a cycle": {func(r *v1alpha1.OmniHelmRelease) {
+			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: yes, Reason: v1alpha1.ReasonDependencyCycle})
+		}, true},
+		"stalled otherwise": {func(r *v1alpha1.OmniHelmRelease) {
+			r.Status.Conditions = append(r.Status.Conditions, metav1.Condition{Type: v1alpha1.ConditionStalled, Status: yes, Reason: v1alpha1.ReasonActionFailed})
+		}, false},
 		"waits for others": {func(r *v1alpha1.OmniHelmRelease) { r.Spec.DependsOn = []v1alpha1.LocalObjectReference{{Name: "x"}} }, true},
 	} {
 		changed := ready.DeepCopy()

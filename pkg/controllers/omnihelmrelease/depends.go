@@ -38,6 +38,14 @@ func done(release *v1alpha1.OmniHelmRelease) bool {
 		apimeta.IsStatusConditionTrue(release.Status.Conditions, v1alpha1.ConditionReady)
 }
 
+// inCycle reports whether a release's status says that it waits for itself. When a cycle is cut, its members learn it from
+// one another: a change of spec.dependsOn is told to the direct dependents only.
+func inCycle(release *v1alpha1.OmniHelmRelease) bool {
+	stalled := apimeta.FindStatusCondition(release.Status.Conditions, v1alpha1.ConditionStalled)
+
+	return stalled != nil && stalled.Reason == v1alpha1.ReasonDependencyCycle
+}
+
 // sibling returns a release from the cache; nil if it does not exist.
 func (r *reconciler) sibling(ctx context.Context, namespace, name string) (*v1alpha1.OmniHelmRelease, error) {
 	release := &v1alpha1.OmniHelmRelease{}
