@@ -56,7 +56,7 @@ func TestNumbersStayAsWritten(t *testing.T) {
       job: {apiVersion: batch/v1, kind: Job, metadata: {name: j}, spec: {activeDeadlineSeconds: 9007199254740993, backoffLimit: 1048576}}`
 	manifest := strings.Replace(clusterManifest("c", "  suspend: true", "  patches:", "  - name: p", "    inline: "+block),
 		"  kubernetes:\n    version: v1.35.1", job, 1)
-	s.apply(manifest)
+	s.kubectlApply(manifest)
 
 	const path = "jsonpath={.spec.kubernetes.healthchecks[0].job.spec}"
 	want := `{"activeDeadlineSeconds":9007199254740993,"backoffLimit":1048576}`
@@ -148,7 +148,7 @@ func TestDryRunStoresNothing(t *testing.T) {
 
 func TestFieldSelectors(t *testing.T) {
 	s := newSpace(t)
-	s.apply(clusterManifest("a", "  suspend: true"), clusterManifest("b", "  suspend: true"),
+	s.kubectlApply(clusterManifest("a", "  suspend: true"), clusterManifest("b", "  suspend: true"),
 		workersManifest("a-1", "a", "machines: []"), workersManifest("b-1", "b", "machines: []"))
 
 	for _, tc := range []struct{ resource, selector, want string }{
@@ -167,13 +167,13 @@ func TestTemplateSubresource(t *testing.T) {
 	s := newSpace(t)
 	path := "/apis/omni.texashpc.com/v1alpha1/namespaces/" + s.name + "/omniclusters/c/template"
 
-	s.apply(clusterManifest("c", "  suspend: true"))
+	s.kubectlApply(clusterManifest("c", "  suspend: true"))
 
 	if out, err := s.try("get", "--raw", path); err == nil || !strings.Contains(err.Error(), "OmniControlPlane") {
 		t.Errorf("without a control plane: %s %v", out, err)
 	}
 
-	s.apply(controlPlaneManifest("cp", "c", "27c16241-96bf-4f17-9579-ea3a6c4a3ca8"),
+	s.kubectlApply(controlPlaneManifest("cp", "c", "27c16241-96bf-4f17-9579-ea3a6c4a3ca8"),
 		workersManifest("w", "c", "patches: [{name: p, valueFrom: {secretKeyRef: {name: s, key: k}}}]"))
 
 	out := s.run("get", "--raw", path)
@@ -186,7 +186,7 @@ func TestTemplateSubresource(t *testing.T) {
 
 func TestScaleRefusesStaticSets(t *testing.T) {
 	s := newSpace(t)
-	s.apply(workersManifest("static", "c", "machines: []"), workersManifest("class", "c", classOf("small", 1)))
+	s.kubectlApply(workersManifest("static", "c", "machines: []"), workersManifest("class", "c", classOf("small", 1)))
 
 	if out, err := s.try("scale", "omniworkers/static", "--replicas=2"); err == nil || !strings.Contains(err.Error(), "machineClass") {
 		t.Errorf("static set: %s %v", out, err)
@@ -201,9 +201,9 @@ func TestScaleRefusesStaticSets(t *testing.T) {
 
 func TestSecondControlPlaneIsAWarning(t *testing.T) {
 	s := newSpace(t)
-	s.apply(controlPlaneManifest("one", "c", "27c16241-96bf-4f17-9579-ea3a6c4a3ca8"))
+	s.kubectlApply(controlPlaneManifest("one", "c", "27c16241-96bf-4f17-9579-ea3a6c4a3ca8"))
 
-	out := s.apply(controlPlaneManifest("two", "c", "27c16241-96bf-4f17-9579-ea3a6c4a3ca9"))
+	out := s.kubectlApply(controlPlaneManifest("two", "c", "27c16241-96bf-4f17-9579-ea3a6c4a3ca9"))
 	if !strings.Contains(out, "Warning") || !strings.Contains(out, "one") {
 		t.Errorf("no warning that names the first: %s", out)
 	}
@@ -211,7 +211,7 @@ func TestSecondControlPlaneIsAWarning(t *testing.T) {
 
 func TestStatusAndSpecKeepToTheirSubresources(t *testing.T) {
 	s := newSpace(t)
-	s.apply(workersManifest("w", "absent", "machines: []"))
+	s.kubectlApply(workersManifest("w", "absent", "machines: []"))
 	s.waitCondition("ow", "w", v1alpha1.ConditionAccepted, metav1.ConditionFalse, v1alpha1.ReasonClusterNotFound)
 
 	s.run("patch", "ow", "w", "--subresource=status", "--type=merge", "-p", `{"spec":{"workerSetName":"hijack"},"metadata":{"labels":{"a":"b"}},"status":{"workerSetName":"x"}}`)

@@ -92,7 +92,7 @@ func TestAliasesAreRefused(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
-	s.apply(manifest)
+	s.kubectlApply(manifest)
 }
 
 func TestObjectsThatAreTooLargeAreRefused(t *testing.T) {
@@ -115,19 +115,19 @@ func TestImmutableFieldsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 
 	s := newSpace(t)
-	s.apply(clusterManifest("c"))
+	s.kubectlApply(clusterManifest("c"))
 
 	s.refused(strings.Replace(clusterManifest("c"), "name: omni", "name: other", 1), "spec.connectionRef.name", "immutable")
 	s.refused(clusterManifest("c", "  clusterName: other"), "spec.clusterName", "immutable")
 	// The effective name stays the same: this is no change.
-	s.apply(clusterManifest("c", "  clusterName: c"))
+	s.kubectlApply(clusterManifest("c", "  clusterName: c"))
 }
 
 func TestDeletionGuard(t *testing.T) {
 	t.Parallel()
 
 	s := newSpace(t)
-	s.apply(clusterManifest("guarded", "  suspend: true", "  deletePolicy: {requireConfirmation: true, orphan: true}"))
+	s.kubectlApply(clusterManifest("guarded", "  suspend: true", "  deletePolicy: {requireConfirmation: true, orphan: true}"))
 
 	for _, args := range [][]string{
 		{"delete", "ocl", "guarded", "--wait=false"},

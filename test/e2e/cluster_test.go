@@ -43,9 +43,7 @@ func TestClusterLife(t *testing.T) {
 
 	f.run("patch", "ocl", "life", "--type=merge", "-p", `{"spec":{"suspend":true,"kubernetes":{"version":"v1.35.4"}}}`)
 	f.waitCondition("ocl", "life", v1alpha1.ConditionSuspended, metav1.ConditionTrue, "")
-	f.wait("the plan", func() error {
-		return f.shows("ocl", "life", "{.status.plan.updates}", "1")
-	})
+	f.waitShows("the plan", "ocl", "life", "{.status.plan.updates}", "1")
 
 	if got := f.view("life").KubernetesVersion; got != "1.35.1" {
 		t.Errorf("a suspended edit reached Omni: %s", got)

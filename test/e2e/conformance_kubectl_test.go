@@ -30,7 +30,7 @@ func TestKubectlTables(t *testing.T) {
 	t.Parallel()
 
 	s := newSpace(t)
-	s.apply(allKinds(t, "x"))
+	s.kubectlApply(allKinds(t, "x"))
 
 	for _, k := range subjects {
 		table := strings.Split(strings.TrimSpace(s.run("get", k.resource, "-o", "wide")), "\n")
@@ -64,7 +64,7 @@ func TestKubectlAppliesAgain(t *testing.T) {
 	first := `[{name: p, inline: {machine: {sysctls: {a: "1"}, network: {nameservers: [1.1.1.1, 8.8.8.8]}}}}, {name: q, inline: {machine: {env: {X: y}}}}]`
 	second := `[{name: p, inline: {machine: {sysctls: {b: "2"}, network: {nameservers: [8.8.8.8]}}}}]`
 
-	s.apply(file("1", first))
+	s.kubectlApply(file("1", first))
 	s.run("patch", "ocl", "c", "--type=merge", "-p", `{"metadata":{"labels":{"other":"tool"}},"spec":{"annotations":{"other":"tool"}}}`)
 
 	difference, err := s.tryInput(file("2", second), "diff", "-f", "-")
@@ -72,7 +72,7 @@ func TestKubectlAppliesAgain(t *testing.T) {
 		t.Errorf("diff: %v\n%s", err, difference)
 	}
 
-	s.apply(file("2", second))
+	s.kubectlApply(file("2", second))
 
 	got := s.run("get", "ocl", "c", "-o", "jsonpath={.metadata.labels.other} {.spec.annotations.other} {.spec.labels.file} {.spec.patches}")
 	if want := `tool tool v2 [{"inline":{"machine":{"network":{"nameservers":["8.8.8.8"]},"sysctls":{"b":"2"}}},"name":"p"}]`; got != want {
@@ -80,7 +80,7 @@ func TestKubectlAppliesAgain(t *testing.T) {
 	}
 
 	// Nothing to do is seen as such.
-	if out := s.apply(file("2", second)); !strings.Contains(out, "unchanged") {
+	if out := s.kubectlApply(file("2", second)); !strings.Contains(out, "unchanged") {
 		t.Errorf("the same again: %s", out)
 	}
 
@@ -94,7 +94,7 @@ func TestKubectlReplaceAndEdit(t *testing.T) {
 	t.Parallel()
 
 	s := newSpace(t)
-	s.apply(allKinds(t, "x"))
+	s.kubectlApply(allKinds(t, "x"))
 
 	// The controller may have written in between.
 	s.wait("all objects to be written as they are", func() error {
@@ -107,7 +107,7 @@ func TestKubectlReplaceAndEdit(t *testing.T) {
 	})
 
 	// The annotation of kubectl apply has the live objects now. An apply of the file goes on all the same.
-	s.apply(allKinds(t, "x"))
+	s.kubectlApply(allKinds(t, "x"))
 
 	stale := s.run("get", "omni", "-o", "json")
 	s.run("label", "omni", "--all", "a=b")
@@ -141,7 +141,7 @@ func TestKubectlWaitsAndScales(t *testing.T) {
 	t.Parallel()
 
 	s := newSpace(t)
-	s.apply(allKinds(t, "x"))
+	s.kubectlApply(allKinds(t, "x"))
 
 	for _, k := range subjects {
 		// The condition that the controller sets of whatever it cannot do. A policy refers to nothing that could be absent.
@@ -190,7 +190,7 @@ func TestResourceQuotaIsCountedNotEnforced(t *testing.T) {
 	var hard, used []string
 
 	for _, k := range subjects {
-		s.apply(k.manifest(t, "one"))
+		s.kubectlApply(k.manifest(t, "one"))
 		hard = append(hard, "count/"+k.resource+".omni.texashpc.com=1")
 		used = append(used, k.resource)
 	}

@@ -29,7 +29,7 @@ func (s *space) path(resource string) string {
 
 func TestWatchListAndPaging(t *testing.T) {
 	s := newSpace(t)
-	s.apply(workersManifest("w1", "a", "machines: []"), workersManifest("w2", "b", "machines: []"),
+	s.kubectlApply(workersManifest("w1", "a", "machines: []"), workersManifest("w2", "b", "machines: []"),
 		workersManifest("w3", "a", "machines: []"))
 	s.run("label", "ow", "w1", "w2", "tier=x")
 
@@ -97,7 +97,7 @@ func (s *space) initialEvents(path string) []string {
 
 func TestPatchesOfEveryType(t *testing.T) {
 	s := newSpace(t)
-	s.apply(workersManifest("w", "c", classOf("m", 1)))
+	s.kubectlApply(workersManifest("w", "c", classOf("m", 1)))
 
 	for i, tc := range []struct{ subresource, kind, patch, want string }{
 		{"", "json", `[{"op":"replace","path":"/spec/machineClass/size","value":2}]`, "2"},
@@ -128,7 +128,7 @@ func TestPatchesOfEveryType(t *testing.T) {
 
 func TestConditionsHaveOneOwnerEach(t *testing.T) {
 	s := newSpace(t)
-	s.apply(releaseManifest)
+	s.kubectlApply(releaseManifest)
 
 	status := func(conditionType, value string) string {
 		return fmt.Sprintf(`{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniHelmRelease","metadata":{"name":"r"},"status":{"conditions":[
@@ -161,7 +161,7 @@ func TestConditionsHaveOneOwnerEach(t *testing.T) {
 // Tools that know kstatus take an object without conditions for a finished one.
 func TestWipedStatusIsThatOfANewObject(t *testing.T) {
 	s := newSpace(t)
-	s.apply(releaseManifest)
+	s.kubectlApply(releaseManifest)
 
 	out := s.run("patch", "ohr", "r", "--subresource=status", "--type=merge", "-p", `{"status":null}`, "-o",
 		"jsonpath={.status.observedGeneration} {.status.conditions[*].type} {.status.conditions[*].reason}")
@@ -179,12 +179,12 @@ func TestGarbageCollectionBothWays(t *testing.T) {
 	const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: %s"
 
 	s.run("create", "configmap", "owner")
-	s.apply(workersManifest("parent", "c", "machines: []"), workersManifest("kept", "c", "machines: []"))
+	s.kubectlApply(workersManifest("parent", "c", "machines: []"), workersManifest("kept", "c", "machines: []"))
 
 	uid := func(resource, name string) string {
 		return s.run("get", resource, name, "-o", "jsonpath={.metadata.uid}")
 	}
-	s.apply(owned(workersManifest("child", "c", "machines: []"), "ConfigMap", "v1", "owner", uid("configmap", "owner")),
+	s.kubectlApply(owned(workersManifest("child", "c", "machines: []"), "ConfigMap", "v1", "owner", uid("configmap", "owner")),
 		owned(fmt.Sprintf(configMap, "child"), "OmniWorkers", "omni.texashpc.com/v1alpha1", "parent", uid("ow", "parent")))
 
 	s.run("delete", "configmap", "owner", "--wait=false")
@@ -200,7 +200,7 @@ func TestGarbageCollectionBothWays(t *testing.T) {
 
 func TestGrowthByPatchesEndsAtTheField(t *testing.T) {
 	s := newSpace(t)
-	s.apply(clusterManifest("c", "  patches: [{name: first, inline: {machine: {env: {A: a}}}}]"))
+	s.kubectlApply(clusterManifest("c", "  patches: [{name: first, inline: {machine: {env: {A: a}}}}]"))
 
 	big := fmt.Sprintf(`[{"op":"add","path":"/spec/patches/-","value":{"name":"p","inline":{"machine":{"env":{"A":%q}}}}}]`,
 		strings.Repeat("x", 120<<10))

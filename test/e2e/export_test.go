@@ -60,7 +60,7 @@ func TestExportedClusterIsTakenOver(t *testing.T) {
 	}
 
 	// A second apply of the same manifests changes nothing, and a second export says the same.
-	for line := range strings.Lines(fresh.apply(manifests)) {
+	for line := range strings.Lines(fresh.kubectlApply(manifests)) {
 		if !strings.HasSuffix(line, " unchanged\n") {
 			t.Errorf("a second apply: %s", line)
 		}

@@ -232,17 +232,18 @@ func (f *fleet) reconciled(name string) v1alpha1.OmniCluster {
 	f.t.Helper()
 
 	request := time.Now().Format(time.RFC3339Nano)
-	f.run("annotate", "ocl", name, "--overwrite", "omni.texashpc.com/reconcile-requested-at="+request)
+	f.request("ocl", name, request)
 
 	var cluster v1alpha1.OmniCluster
 
 	f.wait("the request to be handled", func() error {
-		var err error
-		if cluster, err = tryGet[v1alpha1.OmniCluster](f.space, "ocl", name); err == nil && cluster.Status.LastHandledReconcileAt != request {
-			err = fmt.Errorf("handled %q", cluster.Status.LastHandledReconcileAt)
-		}
+		return follow(f.space, "ocl", name, func(object v1alpha1.OmniCluster, err error) error {
+			if cluster = object; err == nil && cluster.Status.LastHandledReconcileAt != request {
+				err = fmt.Errorf("handled %q", cluster.Status.LastHandledReconcileAt)
+			}
 
-		return err
+			return err
+		})
 	})
 
 	return cluster
@@ -286,13 +287,18 @@ func (f *fleet) says(name, condition string, status metav1.ConditionStatus, reas
 
 	var message string
 
-	f.wait(fmt.Sprintf("%s=%s %s that says %q", condition, status, reason, texts), func() (err error) {
-		message, err = f.condition("ocl", name, condition, status, reason)
-		if err == nil && reason == "" && !containsAll(message, texts) {
-			err = fmt.Errorf("it says %q", message)
-		}
+	f.wait(fmt.Sprintf("%s=%s %s that says %q", condition, status, reason, texts), func() error {
+		return follow(f.space, "ocl", name, func(object anyKind, err error) error {
+			if err == nil {
+				message, err = object.condition(condition, status, reason)
+			}
 
-		return err
+			if err == nil && reason == "" && !containsAll(message, texts) {
+				err = fmt.Errorf("it says %q", message)
+			}
+
+			return err
+		})
 	})
 	f.t.Logf("%s: %s: %s", condition, reason, message)
 

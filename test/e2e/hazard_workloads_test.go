@@ -115,9 +115,7 @@ func workloadHazards() []workloadHazard {
 				first.wantRecords("kept", "1 deployed")
 
 				// Nor is what still bears its mark removed, whatever goes first.
-				first.wait("the release to know whose the cluster is", func() error {
-					return first.shows("ohr", "held", "{.status.otherHub}", copied.hubID())
-				})
+				first.waitShows("the release to know whose the cluster is", "ohr", "held", "{.status.otherHub}", copied.hubID())
 				first.run("delete", "ocl", "demo", "--timeout=60s")
 				first.run("delete", "ohr", "held", "--timeout=60s")
 				first.waitEvent("LeftBehind", "release "+first.apps+"/held", copied.hubID())
@@ -290,10 +288,8 @@ func (r *releasing) reconcile(resource, name string) {
 	r.t.Helper()
 
 	token := time.Now().Format(time.RFC3339Nano)
-	r.run("annotate", resource, name, "--overwrite", v1alpha1.AnnotationReconcileRequestedAt+"="+token)
-	r.wait("the request to be handled", func() error {
-		return r.shows(resource, name, "{.status.lastHandledReconcileAt}", token)
-	})
+	r.request(resource, name, token)
+	r.waitShows("the request to be handled", resource, name, "{.status.lastHandledReconcileAt}", token)
 }
 
 // same checks that nobody wrote a Secret, or nothing but the values of these labels.

@@ -111,10 +111,8 @@ func (r *releasing) waitData(name string, want map[string]string) {
 // handled asks for a reconcile and waits until it is done.
 func (r *releasing) handled(name, token string) {
 	r.t.Helper()
-	r.run("annotate", "ohr", name, "--overwrite", v1alpha1.AnnotationReconcileRequestedAt+"="+token)
-	r.wait("the request to be handled", func() error {
-		return r.shows("ohr", name, "{.status.lastHandledReconcileAt}", token)
-	})
+	r.request("ohr", name, token)
+	r.waitShows("the request to be handled", "ohr", name, "{.status.lastHandledReconcileAt}", token)
 }
 
 // A release is installed, follows its values and their Secret, is left alone when nothing changes, and is uninstalled.

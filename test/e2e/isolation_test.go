@@ -119,9 +119,7 @@ func newSickFleet(t *testing.T) *sickFleet {
 
 	f.apply(secretManifest("key", f.key, f.omni.Endpoint()+","+f.relay.endpoint()),
 		connectionManifest("omni", f.relay.endpoint(), "key", string(f.omni.CAPEM())))
-	f.wait("the connection to go through the relay", func() error {
-		return f.shows("oconn", "omni", "{.status.endpoint}", f.relay.endpoint())
-	})
+	f.waitShows("the connection to go through the relay", "oconn", "omni", "{.status.endpoint}", f.relay.endpoint())
 	f.waitCondition("oconn", "omni", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
 	return f

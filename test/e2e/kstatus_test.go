@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -37,21 +39,18 @@ func TestKstatus(t *testing.T) {
 func (s *space) waitKstatus(resource, name string, want status.Status) {
 	s.t.Helper()
 	s.wait(fmt.Sprintf("%s/%s to be %s", resource, name, want), func() error {
-		out, err := s.look(resource, name)
-		if err != nil {
+		return follow(s, resource, name, func(body json.RawMessage, err error) error {
+			object := &unstructured.Unstructured{}
+			if err = errors.Join(err, object.UnmarshalJSON(body)); err != nil {
+				return err
+			}
+
+			result, err := status.Compute(object)
+			if err == nil && result.Status != want {
+				err = fmt.Errorf("%s: %s", result.Status, result.Message)
+			}
+
 			return err
-		}
-
-		object := &unstructured.Unstructured{}
-		if err := object.UnmarshalJSON(out); err != nil {
-			return err
-		}
-
-		result, err := status.Compute(object)
-		if err == nil && result.Status != want {
-			err = fmt.Errorf("%s: %s", result.Status, result.Message)
-		}
-
-		return err
+		})
 	})
 }

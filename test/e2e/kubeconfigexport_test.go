@@ -202,9 +202,7 @@ func TestKubeconfigExportSecondRunWritesNothing(t *testing.T) {
 	}
 
 	e.run("annotate", "oke", "robot", "omni.texashpc.com/reconcile-requested-at=now")
-	e.wait("the request to be handled", func() error {
-		return e.shows("oke", "robot", "{.status.lastHandledReconcileAt}", "now")
-	})
+	e.waitShows("the request to be handled", "oke", "robot", "{.status.lastHandledReconcileAt}", "now")
 	e.run("annotate", "oke", "argo", "note=looked-at")
 	e.settled(versions)
 

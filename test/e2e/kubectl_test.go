@@ -10,10 +10,13 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
+	"omni.texashpc.com/omni-cluster-operator/test/env/kubectl"
 )
 
 // eventually bounds every wait of these tests. What is waited for takes a second or two; the rest
@@ -56,7 +59,7 @@ func newSpaceNamed(t *testing.T, suffix string) *space {
 }
 
 // removeKeys takes the keys of the namespace's connections away: their Omni has ended with the test, and the controller would call it
-// as long as the others run.
+// as long as the others run. It holds the keys of clusters that are left over, for a deletion in an Omni that does not exist any more.
 func (s *space) removeKeys() {
 	if s.hub != nil { // ends, too
 		return
@@ -65,8 +68,23 @@ func (s *space) removeKeys() {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), time.Minute)
 	defer cancel()
 
-	if err := stack.Client().CoreV1().Secrets(s.name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	secrets := stack.Client().CoreV1().Secrets(s.name)
+	if err := secrets.DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		s.t.Errorf("delete the Secrets of namespace %s: %v", s.name, err)
+	}
+
+	held, err := secrets.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		s.t.Errorf("list the Secrets of namespace %s: %v", s.name, err)
+
+		return
+	}
+
+	for i := range held.Items {
+		_, err := secrets.Patch(ctx, held.Items[i].Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			s.t.Errorf("release Secret %s of namespace %s: %v", held.Items[i].Name, s.name, err)
+		}
 	}
 }
 
@@ -133,8 +151,27 @@ func (s *space) run(args ...string) string {
 	return out
 }
 
-// apply applies manifests that have to be accepted.
-func (s *space) apply(manifests ...string) string {
+// appliers are those of the management clusters, by the cluster.
+var appliers sync.Map
+
+// apply applies manifests that have to be accepted, as kubectl does.
+func (s *space) apply(manifests ...string) {
+	s.t.Helper()
+	defer s.timed("apply")()
+
+	found, ok := appliers.Load(s.stack())
+	if !ok {
+		found, _ = appliers.LoadOrStore(s.stack(), must(kubectl.NewApplier(s.stack().RESTConfig()))(s.t))
+	}
+
+	if err := found.(*kubectl.Applier).Apply(s.t.Context(), s.name, manifests...); err != nil { //nolint:forcetypeassert // no other type is stored
+		appliers.Delete(s.stack()) // it may have read the kinds while the API was away
+		s.t.Fatal(err)
+	}
+}
+
+// kubectlApply is apply by kubectl itself, and returns what that prints.
+func (s *space) kubectlApply(manifests ...string) string {
 	s.t.Helper()
 
 	out, err := s.tryInput(strings.Join(manifests, "\n---\n"), "apply", "-f", "-")
@@ -187,10 +224,14 @@ func (s *space) waitCondition(resource, name, conditionType string, status metav
 
 	var message string
 
-	s.wait(fmt.Sprintf("%s/%s: %s=%s %s", resource, name, conditionType, status, reason), func() (err error) {
-		message, err = s.condition(resource, name, conditionType, status, reason)
+	s.wait(fmt.Sprintf("%s/%s: %s=%s %s", resource, name, conditionType, status, reason), func() error {
+		return follow(s, resource, name, func(object anyKind, err error) error {
+			if err == nil {
+				message, err = object.condition(conditionType, status, reason)
+			}
 
-		return err
+			return err
+		})
 	})
 
 	return message
@@ -203,6 +244,12 @@ func (s *space) condition(resource, name, conditionType string, status metav1.Co
 		return "", err
 	}
 
+	return object.condition(conditionType, status, reason)
+}
+
+// condition returns the message of a condition of the object's current generation with this status and reason (any reason
+// if empty), or why there is none.
+func (object anyKind) condition(conditionType string, status metav1.ConditionStatus, reason string) (message string, err error) {
 	if object.Status.ObservedGeneration != object.Generation {
 		return "", fmt.Errorf("observed generation %d of %d", object.Status.ObservedGeneration, object.Generation)
 	}

@@ -2,14 +2,18 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/util/jsonpath"
 )
 
@@ -23,17 +27,86 @@ var shortNames = map[string]string{
 	"oke": "omnikubeconfigexports", "oss": "omnisecretsyncs", "ohr": "omnihelmreleases", "orp": "omnirolloutpolicies",
 }
 
-// look reads an object as JSON: of our kinds by their short names, of others in the singular.
-func (s *space) look(resource, name string) ([]byte, error) {
-	path := "/api/v1/namespaces/" + s.name + "/" + resource + "s"
-
+// listPath is where the objects of a kind are: of our kinds by their short names, of others in the singular.
+func (s *space) listPath(resource string) string {
 	if long, ours := shortNames[resource]; ours {
-		path = s.path(long)
-	} else if resource == "apiservice" {
-		path = "/apis/apiregistration.k8s.io/v1/apiservices"
+		return s.path(long)
 	}
 
-	return s.stack().Client().CoreV1().RESTClient().Get().AbsPath(path, name).Do(s.t.Context()).Raw()
+	if resource == "apiservice" {
+		return "/apis/apiregistration.k8s.io/v1/apiservices"
+	}
+
+	return "/api/v1/namespaces/" + s.name + "/" + resource + "s"
+}
+
+// look reads an object as JSON, of a kind as listPath takes it.
+func (s *space) look(resource, name string) ([]byte, error) {
+	return s.stack().Client().CoreV1().RESTClient().Get().AbsPath(s.listPath(resource), name).Do(s.t.Context()).Raw()
+}
+
+// following is how long one watch of follow lasts: a wait also looks at other things now and then.
+const following = 2 * time.Second
+
+// follow looks at an object, and then at each of its changes for a while, until check returns nil; check gets the error of
+// the look, too. A wait for one object polls follow: a state comes to it at once, and for fewer requests than looks.
+func follow[T any](s *space, resource, name string, check func(object T, missing error) error) error {
+	body, err := s.look(resource, name)
+	if err != nil {
+		var none T
+
+		return check(none, err)
+	}
+
+	last := checkJSON(body, check)
+	if last == nil {
+		return nil
+	}
+
+	ctx, cancel := context.WithTimeout(s.t.Context(), following)
+	defer cancel()
+
+	changes, err := s.changes(ctx, resource, body)
+	if err != nil {
+		return errors.Join(last, err)
+	}
+	defer changes.Close()
+
+	for decoder := json.NewDecoder(changes); ; {
+		var event struct {
+			Type   watch.EventType `json:"type"`
+			Object json.RawMessage `json:"object"`
+		}
+
+		if decoder.Decode(&event) != nil || event.Type != watch.Added && event.Type != watch.Modified {
+			return last
+		}
+
+		if last = checkJSON(event.Object, check); last == nil {
+			return nil
+		}
+	}
+}
+
+// changes watches an object, from the state that was read.
+func (s *space) changes(ctx context.Context, resource string, state []byte) (io.ReadCloser, error) {
+	var seen metav1.PartialObjectMetadata
+	if err := json.Unmarshal(state, &seen); err != nil {
+		return nil, err
+	}
+
+	options := &metav1.ListOptions{Watch: true, FieldSelector: "metadata.name=" + seen.Name, ResourceVersion: seen.ResourceVersion}
+
+	return s.stack().Client().CoreV1().RESTClient().Get().AbsPath(s.listPath(resource)).VersionedParams(options, metav1.ParameterCodec).Stream(ctx)
+}
+
+func checkJSON[T any](body []byte, check func(object T, missing error) error) error {
+	var object T
+	if err := json.Unmarshal(body, &object); err != nil {
+		return err
+	}
+
+	return check(object, nil)
 }
 
 // tryGet reads an object.
@@ -67,6 +140,24 @@ func (s *space) shows(resource, name, path, want string) error {
 		return err
 	}
 
+	return shows(body, path, want)
+}
+
+// waitShows waits until one line of an object is as shows compares it.
+func (s *space) waitShows(what, resource, name, path, want string) {
+	s.t.Helper()
+	s.wait(what, func() error {
+		return follow(s, resource, name, func(object json.RawMessage, missing error) error {
+			if missing != nil {
+				return missing
+			}
+
+			return shows(object, path, want)
+		})
+	})
+}
+
+func shows(body []byte, path, want string) error {
 	object := &unstructured.Unstructured{}
 	line := jsonpath.New(path).AllowMissingKeys(true)
 
@@ -91,12 +182,13 @@ func (s *space) waitGone(resource, name string) {
 	s.t.Helper()
 
 	s.wait(resource+"/"+name+" to be gone", func() error {
-		object, err := tryGet[anyKind](s, resource, name)
-		if apierrors.IsNotFound(err) {
-			return nil
-		}
+		return follow(s, resource, name, func(object anyKind, missing error) error {
+			if apierrors.IsNotFound(missing) {
+				return nil
+			}
 
-		return errors.Join(err, fmt.Errorf("still there: %s", describe(object.Status.Conditions)))
+			return errors.Join(missing, fmt.Errorf("still there: %s", describe(object.Status.Conditions)))
+		})
 	})
 }
 

@@ -195,7 +195,7 @@ func (f *fleet) checkDecisions() {
 	f.pluginSays("admin", []string{"hold", "fleet", "--release"}, "fleet")
 	f.waitCondition("ocl", "one", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
 	f.pluginSays("admin", []string{"promote", "fleet", "prod", "--for", "1h", "--yes"}, "prod")
-	f.wait("the cluster to run v1.36.1", func() error { return f.shows("ocl", "one", "{.status.rollout.last.result}", "Done") })
+	f.waitShows("the cluster to run v1.36.1", "ocl", "one", "{.status.rollout.last.result}", "Done")
 	f.wait("nothing to be left to do", func() error {
 		_, err := f.plugin("view", "plan", "one")
 
@@ -219,9 +219,7 @@ func (f *fleet) checkApproval() {
 	f.apply(workersManifest("one-w", "one", "machines: []"))
 	f.waitCondition("ow", "one-w", v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
 	f.run("delete", "ow", "one-w", "--wait=false")
-	f.wait("a plan that waits for approval", func() error {
-		return f.shows("ocl", "one", `{.status.conditions[?(@.type=="Synced")].reason}`, v1alpha1.ReasonAwaitingApproval)
-	})
+	f.waitShows("a plan that waits for approval", "ocl", "one", `{.status.conditions[?(@.type=="Synced")].reason}`, v1alpha1.ReasonAwaitingApproval)
 
 	hash := f.run("get", "ocl", "one", "-o", "jsonpath={.status.plan.hash}")
 	approve := []string{"approve", "one", "--yes", "--hash", hash}

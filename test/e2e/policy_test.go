@@ -110,7 +110,7 @@ func TestAdoptAClusterMadeByHand(t *testing.T) {
 	f.run("patch", "omnicluster", "c", "--type=merge", "-p", `{"spec":{"approvedPlan":"`+hash+`"}}`)
 	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	f.wantDestroyed("MachineSet c-theirs")
-	f.wait("the adoption to end", func() error { return f.shows("ocl", "c", "{.status.adopting}", "") })
+	f.waitShows("the adoption to end", "ocl", "c", "{.status.adopting}", "")
 }
 
 // A worker set is renamed, and the new document comes only after the settle time: the machines of the

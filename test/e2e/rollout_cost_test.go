@@ -50,7 +50,7 @@ func TestHeldCostsNothing(t *testing.T) {
 		f.waitCondition("ocl", name, v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonPolicyOnHold)
 	}
 
-	f.wait("the policy to count all", func() error { return f.shows("orp", "fleet", "{.status.held}", "4") })
+	f.waitShows("the policy to count all", "orp", "fleet", "{.status.held}", "4")
 	time.Sleep(settleTime)
 
 	before := f.versionsOf("ocl,ocp,orp")
@@ -98,7 +98,7 @@ func TestUnselectedClustersAreAsBefore(t *testing.T) {
 
 		manifest := strings.Replace(clusterManifest("c", "  patches: [{name: a, inline: {machine: {env: {A: \"1\"}}}}]"), "v1.35.1", "v1.36.1", 1)
 		f.apply(manifest)
-		f.wait("v1.36.1 in Omni", func() error { return f.shows("ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1") })
+		f.waitShows("v1.36.1 in Omni", "ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1")
 		f.apply(strings.Replace(clusterManifest("c"), "v1.35.1", "v1.36.1", 1))
 		f.wait("the patch to go", func() error { return f.took("Teardown", omnires.ConfigPatchType) })
 		f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")

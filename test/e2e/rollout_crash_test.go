@@ -72,7 +72,7 @@ func (f *fleet) upgradedOnce(names ...string) {
 		f.t.Errorf("updates of Clusters: %v, want one for each of %v", got, names)
 	}
 
-	f.wait("the policy to be idle", func() error { return f.shows("orp", "fleet", "{.status.held}{.status.admitted}", "0") })
+	f.waitShows("the policy to be idle", "orp", "fleet", "{.status.held}{.status.admitted}", "0")
 }
 
 // written is nil once Omni has taken this many new versions.
@@ -141,7 +141,7 @@ func TestRolloutWindowEnds(t *testing.T) {
 			f := newFleet(t)
 			f.apply(fmt.Sprintf(oneByOne, true))
 			f.upgradeHeld(v1alpha1.ReasonPolicyOnHold)
-			f.wait("the policy to count it", func() error { return f.shows("orp", "fleet", "{.status.held}", "1") })
+			f.waitShows("the policy to count it", "orp", "fleet", "{.status.held}", "1")
 			stack.Controller.Kill()
 
 			now := time.Now().UTC()
@@ -161,9 +161,9 @@ func TestRolloutWindowEnds(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			f.wait("the ticket to go back", func() error { return f.shows("ocl", "c", "{.status.rollout.last.result}", "Returned") })
+			f.waitShows("the ticket to go back", "ocl", "c", "{.status.rollout.last.result}", "Returned")
 			f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonOutsideWindow)
-			f.wait("the policy to take it back", func() error { return f.shows("orp", "fleet", "{.status.held}{.status.admitted}", "1") })
+			f.waitShows("the policy to take it back", "orp", "fleet", "{.status.held}{.status.admitted}", "1")
 			f.nothingWritten()
 		})
 	}

@@ -66,7 +66,7 @@ func (f *fleet) raiseTalos() {
 func (f *fleet) letGo() {
 	f.t.Helper()
 	f.apply(fmt.Sprintf(oneByOne, false))
-	f.wait("the turn to be over", func() error { return f.shows("ocl", "c", "{.status.rollout.last.result}", "Done") })
+	f.waitShows("the turn to be over", "ocl", "c", "{.status.rollout.last.result}", "Done")
 	f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
 }
 
@@ -117,7 +117,7 @@ func TestRolloutHazardTalos(t *testing.T) {
 
 		f.waitMachines("c", "c-w", 2)
 		f.waitCondition("ow", "c-w", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-		f.wait("the turn to be over", func() error { return f.shows("ocl", "c", "{.status.rollout.last.result}", "Done") })
+		f.waitShows("the turn to be over", "ocl", "c", "{.status.rollout.last.result}", "Done")
 	})
 
 	// Omni refuses a machine that is listed. The other new set is made.
@@ -177,24 +177,20 @@ func TestRolloutHazardTalos(t *testing.T) {
 		f.lockMachine(machine)
 		f.raiseTalos()
 		f.apply(fmt.Sprintf(oneByOne, false))
-		f.wait("the set to name the lock", func() error {
-			return f.shows("ocl", "c", `{.status.omni.machineSets[?(@.name=="c-w")].lockedUpdates}`, "1")
-		})
+		f.waitShows("the set to name the lock", "ocl", "c", `{.status.omni.machineSets[?(@.name=="c-w")].lockedUpdates}`, "1")
 
 		// Another cluster has to wait as long as the limit is taken.
 		f.apply(tiered("d", "x", "v1.35.1"), controlPlaneManifest("d-cp", "d", f.machines[0]))
 		f.waitCondition("ocl", "d", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 		f.apply(tiered("d", "x", "v1.36.1"))
 		f.waitCondition("ocl", "d", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForTurn)
-		f.wait("the turn to go on", func() error { return f.shows("ocl", "c", "{.status.rollout.state}", "Admitted") })
+		f.waitShows("the turn to go on", "ocl", "c", "{.status.rollout.state}", "Admitted")
 
 		// As if it had begun before the deadline, which is two hours.
 		late := time.Now().Add(-3 * time.Hour).UTC().Format(time.RFC3339)
 		f.run("patch", "ocl", "c", "--subresource=status", "--type=merge", "-p", `{"status":{"rollout":{"admittedSince":"`+late+`"}}}`)
 		f.waitCondition("orp", "fleet", v1alpha1.ConditionRolloutStopped, metav1.ConditionTrue, v1alpha1.ReasonTooManyFailed)
-		f.wait("the turn to have failed", func() error {
-			return f.shows("ocl", "c", "{.status.rollout.state}/{.status.rollout.last.result}", "Failed/Failed")
-		})
+		f.waitShows("the turn to have failed", "ocl", "c", "{.status.rollout.state}/{.status.rollout.last.result}", "Failed/Failed")
 		f.waitCondition("ocl", "d", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonRolloutStopped)
 
 		if got := f.clusterWrites(); !slices.Equal(got, []string{"c"}) {
@@ -203,6 +199,6 @@ func TestRolloutHazardTalos(t *testing.T) {
 
 		// Somebody takes the lock off; the cluster gets well, and the rollout goes on.
 		f.unlockMachine(machine)
-		f.wait("d to have its version", func() error { return f.shows("ocl", "d", "{.status.rollout.last.result}", "Done") })
+		f.waitShows("d to have its version", "ocl", "d", "{.status.rollout.last.result}", "Done")
 	})
 }

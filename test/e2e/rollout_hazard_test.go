@@ -67,7 +67,7 @@ func TestRolloutHazard(t *testing.T) {
 
 		// Other changes are free.
 		f.apply(tiered("c", "prod", "v1.36.1", "  patches: [{name: a, inline: {machine: {env: {A: \"1\"}}}}]"))
-		f.wait("the patch in Omni", func() error { return f.shows("ocl", "c", "{.status.plan.held}/{.status.plan.creates}", "1/0") })
+		f.waitShows("the patch in Omni", "ocl", "c", "{.status.plan.held}/{.status.plan.creates}", "1/0")
 
 		if got := f.clusterWrites(); len(got) > 0 {
 			t.Errorf("updates of the Cluster: %v", got)
@@ -85,7 +85,7 @@ func TestRolloutHazard(t *testing.T) {
 
 		// Another reason to wait comes and goes.
 		f.run("patch", "ocl", "c", "--type=merge", "-p", `{"spec": {"suspend": true}}`)
-		f.wait("nothing to be held any more", func() error { return f.shows("ocl", "c", `{.status.conditions[?(@.type=="Held")].reason}`, "") })
+		f.waitShows("nothing to be held any more", "ocl", "c", `{.status.conditions[?(@.type=="Held")].reason}`, "")
 		f.run("patch", "ocl", "c", "--type=merge", "-p", `{"spec": {"suspend": false}}`)
 		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonLeftPolicy)
 		f.nothingWritten()
@@ -97,9 +97,9 @@ func TestRolloutHazard(t *testing.T) {
 		f := newFleet(t)
 		f.apply(rolloutPolicy())
 		f.upgradeHeld(v1alpha1.ReasonWaitingForStage)
-		f.wait("the policy to count it", func() error { return f.shows("orp", "fleet", "{.status.held}", "1") })
+		f.waitShows("the policy to count it", "orp", "fleet", "{.status.held}", "1")
 		f.run("patch", "orp", "fleet", "--subresource=status", "--type=json", "-p", `[{"op": "remove", "path": "/status"}]`)
-		f.wait("the policy to count it again", func() error { return f.shows("orp", "fleet", "{.status.held}", "1") })
+		f.waitShows("the policy to count it again", "orp", "fleet", "{.status.held}", "1")
 		f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonWaitingForStage)
 		f.nothingWritten()
 	})
@@ -120,7 +120,7 @@ func TestRolloutHazard(t *testing.T) {
 
 		// Somebody promotes the stage.
 		f.run("annotate", "orp", "fleet", "omni.texashpc.com/promote-prod="+promotedUntil())
-		f.wait("v1.36.1 in Omni", func() error { return f.shows("ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1") })
+		f.waitShows("v1.36.1 in Omni", "ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1")
 	})
 
 	// The conflict ends at once, whichever way the other policy lets the cluster go.
@@ -176,12 +176,12 @@ func TestRolloutHazard(t *testing.T) {
 		f.tiers(map[string]string{"c": "x", "d": "x"})
 		f.omni.ForgetRequests()
 		f.apply(tiered("c", "x", "v1.36.1", "  changePolicy: ConfirmDestructive"), controlPlaneManifest("c-cp", "c", f.machines[2]))
-		f.wait("c to have its version", func() error { return f.shows("ocl", "c", "{.status.rollout.last.result}", "Done") })
+		f.waitShows("c to have its version", "ocl", "c", "{.status.rollout.last.result}", "Done")
 		f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)
 
 		// It has no slot while it waits.
 		f.apply(tiered("d", "x", "v1.36.1"))
-		f.wait("d to have its version", func() error { return f.shows("ocl", "d", "{.status.rollout.last.result}", "Done") })
+		f.waitShows("d to have its version", "ocl", "d", "{.status.rollout.last.result}", "Done")
 
 		if got, destroyed := f.clusterWrites(), f.destroyedNodes(); !slices.Equal(got, []string{"c", "d"}) || len(destroyed) > 0 {
 			t.Errorf("updates of Clusters: %v, machines that left: %v", got, destroyed)
@@ -199,13 +199,11 @@ func TestRolloutHazard(t *testing.T) {
 
 		old, fresh := f.machineOf("c-cp"), f.machines[1]
 		f.apply(tiered("c", "prod", "v1.36.1", "  patches: [{name: a, inline: {machine: {env: {A: \"1\"}}}}]"), controlPlaneManifest("c-cp", "c", fresh))
-		f.wait("three kinds of changes to be held", func() error {
-			return f.shows("ocl", "c", "{.status.rollout.kinds}", `["KubernetesVersion","MachineConfig","MachineRemoval"]`)
-		})
+		f.waitShows("three kinds of changes to be held", "ocl", "c", "{.status.rollout.kinds}", `["KubernetesVersion","MachineConfig","MachineRemoval"]`)
 		f.nothingWritten()
 
 		f.apply(fmt.Sprintf(oneByOne, false))
-		f.wait("the turn to be over", func() error { return f.shows("ocl", "c", "{.status.rollout.last.result}", "Done") })
+		f.waitShows("the turn to be over", "ocl", "c", "{.status.rollout.last.result}", "Done")
 		f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
 
 		if now := f.machineOf("c-cp"); now != fresh || old == fresh {
@@ -219,7 +217,7 @@ func TestRolloutHazard(t *testing.T) {
 
 			return nil
 		})
-		f.wait("v1.36.1 in Omni", func() error { return f.shows("ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1") })
+		f.waitShows("v1.36.1 in Omni", "ocl", "c", "{.status.omni.kubernetesVersion}", "v1.36.1")
 	})
 
 	t.Run("deleted while held", func(t *testing.T) {
@@ -241,7 +239,7 @@ func TestRolloutHazard(t *testing.T) {
 		f := newFleet(t)
 		f.apply(rolloutPolicy("  hold: true"))
 		f.upgradeHeld(v1alpha1.ReasonPolicyOnHold)
-		f.wait("the policy to count it", func() error { return f.shows("orp", "fleet", "{.status.held}", "1") })
+		f.waitShows("the policy to count it", "orp", "fleet", "{.status.held}", "1")
 
 		if out, err := f.try("delete", "orp", "fleet"); err == nil || !strings.Contains(err.Error(), "confirm-deletion=fleet") {
 			t.Errorf("%s %v", out, err)

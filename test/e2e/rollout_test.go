@@ -106,7 +106,7 @@ func TestRollout(t *testing.T) {
 		t.Error(out)
 	}
 
-	f.wait("the policy to hold both", func() error { return f.shows("orp", "fleet", "{.status.held}", "2") })
+	f.waitShows("the policy to hold both", "orp", "fleet", "{.status.held}", "2")
 
 	if out, err := f.try("delete", "orp", "fleet", "--timeout=5s"); err == nil || !strings.Contains(err.Error(), "holds changes of 2 clusters") {
 		t.Errorf("deleting the policy: %s %v", out, err)
@@ -124,7 +124,7 @@ func TestRollout(t *testing.T) {
 		t.Errorf("writes: %v", got)
 	}
 
-	f.wait("the policy to be idle", func() error { return f.shows("orp", "fleet", "{.status.held}{.status.admitted}", "0") })
+	f.waitShows("the policy to be idle", "orp", "fleet", "{.status.held}{.status.admitted}", "0")
 	f.run("delete", "orp", "fleet")
 }
 
@@ -167,7 +167,7 @@ func TestRolloutOverride(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	f.wait("v1.36.1 in Omni", func() error { return f.shows("ocl", "one", "{.status.omni.kubernetesVersion}", "v1.36.1") })
+	f.waitShows("v1.36.1 in Omni", "ocl", "one", "{.status.omni.kubernetesVersion}", "v1.36.1")
 	f.waitEvent("RolloutOverridden", f.user("admin"), "the outage of tonight")
 
 	var recorded v1alpha1.RolloutOverride
@@ -180,7 +180,7 @@ func TestRolloutOverride(t *testing.T) {
 	}
 
 	// It counts for this turn only.
-	f.wait("the end of the turn", func() error { return f.shows("ocl", "one", "{.status.rollout.last.result}", "Done") })
+	f.waitShows("the end of the turn", "ocl", "one", "{.status.rollout.last.result}", "Done")
 
 	if used, ended := f.run("get", "ocl", "one", "-o", "jsonpath={.status.rollout.override.usedTime}"), f.run("get", "ocl", "one", "-o", "jsonpath={.status.rollout.last.time}"); used == "" || used != ended {
 		t.Errorf("the override was used at %q, and the turn ended at %q", used, ended)
@@ -208,9 +208,7 @@ func TestRolloutFailure(t *testing.T) {
 		f.wait(name+" to run v1.36.1", func() error { return f.shows("ocl", name, "{.status.rollout.last.result}", "Done") })
 	}
 
-	f.wait("the end of the stop", func() error {
-		return f.shows("orp", "fleet", "{.status.conditions[?(@.type==\"RolloutStopped\")].status}", "")
-	})
+	f.waitShows("the end of the stop", "orp", "fleet", "{.status.conditions[?(@.type==\"RolloutStopped\")].status}", "")
 }
 
 // promotedUntil is an hour from now, as the annotation has it.

@@ -67,6 +67,14 @@ func (s *space) ours(resource string) dynamic.ResourceInterface {
 	return dynamicFor(s.t, s.stack().RESTConfig()).Resource(v1alpha1.SchemeGroupVersion.WithResource(resource)).Namespace(s.name)
 }
 
+// request asks for a look at an object of ours, by a token that its status repeats when that is over.
+func (s *space) request(resource, name, token string) {
+	s.t.Helper()
+
+	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, v1alpha1.AnnotationReconcileRequestedAt, token)
+	must(s.ours(shortNames[resource]).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(s.t)
+}
+
 // put makes objects of ours, or changes what the manifests say of those that are there.
 func (s *space) put(manifests ...string) {
 	s.t.Helper()

@@ -32,16 +32,12 @@ func TestTwoVersions(t *testing.T) {
 			f.omni.ForgetRequests()
 
 			f.apply(strings.NewReplacer("v1.35.1", "v1.36.1", "v1.13.3", "v1.13.5").Replace(before))
-			f.wait("both versions", func() error {
-				return f.shows("ocl", "c", "{.status.omni.talosVersion} {.status.omni.upgrades.kubernetes.version}", "v1.13.5 v1.36.1")
-			})
+			f.waitShows("both versions", "ocl", "c", "{.status.omni.talosVersion} {.status.omni.upgrades.kubernetes.version}", "v1.13.5 v1.36.1")
 			f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
 			f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
 			if policy != "" {
-				f.wait("the turn to be over", func() error {
-					return f.shows("ocl", "c", "{.status.rollout.last.result}{.status.rollout.failure}", "Done")
-				})
+				f.waitShows("the turn to be over", "ocl", "c", "{.status.rollout.last.result}{.status.rollout.failure}", "Done")
 			}
 
 			if got := f.clusterWrites(); !slices.Equal(got, []string{"c", "c"}) {

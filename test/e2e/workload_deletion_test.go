@@ -77,7 +77,7 @@ func TestWorkloadClusterDestroyed(t *testing.T) {
 	r := newInhabited(t)
 	r.omni.Pause() // the teardown has begun, and takes its time
 	r.run("delete", "ocl", "demo", "--wait=false")
-	r.wait("the teardown", func() error { return r.shows("ocl", "demo", "{.status.omni.phase}", v1alpha1.ClusterPhaseDestroying) })
+	r.waitShows("the teardown", "ocl", "demo", "{.status.omni.phase}", v1alpha1.ClusterPhaseDestroying)
 	r.deleteBoth()
 	r.waitLeft("destroyed with its OmniCluster")
 	r.omni.Resume()

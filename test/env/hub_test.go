@@ -12,10 +12,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
+	"omni.texashpc.com/omni-cluster-operator/test/env/kubectl"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -43,6 +45,7 @@ func TestHub(t *testing.T) {
 	}
 
 	t.Run("kubectl applies and reads", func(t *testing.T) { testKubectl(t, hub) })
+	t.Run("applies without a process", func(t *testing.T) { testApplier(t, hub) })
 	t.Run("garbage collection", func(t *testing.T) { testGarbageCollection(t, hub) })
 	t.Run("other users", func(t *testing.T) { testOtherUsers(t, hub) })
 	t.Run("namespace deletion", func(t *testing.T) { testNamespaceDeletion(t, hub) })
@@ -67,6 +70,61 @@ func startHub(t *testing.T, options env.Options) *env.Hub {
 	})
 
 	return hub
+}
+
+// testApplier: what kubectl made is changed as kubectl would, and kubectl has nothing to change after that.
+func testApplier(t *testing.T, hub *env.Hub) {
+	ctx := t.Context()
+
+	applier, err := kubectl.NewApplier(hub.RESTConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	apply := func(manifest string) string {
+		stdout, _, err := hub.KubectlInput(ctx, strings.NewReader(manifest), "-n", "shop", "apply", "-f", "-")
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		return stdout
+	}
+
+	apply("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stock}\ndata: {apple: \"3\", pear: \"4\"}\n")
+
+	client := hub.Client().CoreV1().ConfigMaps("shop")
+	if _, err := client.Patch(ctx, "stock", types.MergePatchType, []byte(`{"data":{"others":"5"}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	const second = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: stock}\ndata: {apple: \"30\"}\n---\n" +
+		"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: late}\n"
+	if err := applier.Apply(ctx, "shop", second); err != nil {
+		t.Fatal(err)
+	}
+
+	stock, err := client.Get(ctx, "stock", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(map[string]string{"apple": "30", "others": "5"}, stock.Data); diff != "" {
+		t.Errorf("data (-want +got):\n%s", diff)
+	}
+
+	if got := apply(second); got != "configmap/stock unchanged\nconfigmap/late unchanged\n" {
+		t.Errorf("kubectl after that: %s", got)
+	}
+
+	// One that is refused keeps no other from being applied.
+	err = applier.Apply(ctx, "shop", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndatum: {}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n")
+	if err == nil || !strings.Contains(err.Error(), `ConfigMap "bad"`) || !strings.Contains(err.Error(), `unknown field "datum"`) {
+		t.Errorf("a field that does not exist: %v", err)
+	}
+
+	if _, err := client.Get(ctx, "good", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
 }
 
 func testKubectl(t *testing.T, hub *env.Hub) {

@@ -1,0 +1,145 @@
+// Package kubectl is what tests use of kubectl without a process of it.
+//
+// A process takes a fifth of a second of a processor, most of it to start and to read OpenAPI documents, and tests apply a
+// thousand times what is not their subject. What a user sees of kubectl is tested with kubectl itself.
+package kubectl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/kubectl/pkg/util"
+)
+
+// fieldManager is that of `kubectl apply`.
+const fieldManager = "kubectl-client-side-apply"
+
+// yamlBufferSize is how much of a manifest is looked at to tell JSON from YAML, in bytes.
+const yamlBufferSize = 4096
+
+// Applier applies manifests to one cluster. It keeps what it has read of the cluster's kinds, and asks again for a kind that
+// it does not know. Its methods may be called from several goroutines.
+type Applier struct {
+	client dynamic.Interface
+	mapper meta.RESTMapper
+}
+
+// NewApplier returns an Applier for the cluster and user of a configuration. It sends no request.
+func NewApplier(config *rest.Config) (*Applier, error) {
+	config = rest.CopyConfig(config)
+	config.WarningHandler = rest.NoWarnings{}
+
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client: %w", err)
+	}
+
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the cluster's kinds: %w", err)
+	}
+
+	return &Applier{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
+}
+
+// Apply makes the objects of manifests, in the namespace if they name none, or changes what the manifests say of those that
+// are there, as `kubectl apply` does: what the last manifest said and this one does not is removed, what others set stays. It
+// drops warnings. The error is of all objects that were refused; the others are applied.
+func (a *Applier) Apply(ctx context.Context, namespace string, manifests ...string) error {
+	var errs []error
+
+	for reader := yaml.NewYAMLOrJSONDecoder(strings.NewReader(strings.Join(manifests, "\n---\n")), yamlBufferSize); ; {
+		object := &unstructured.Unstructured{}
+
+		switch err := reader.Decode(&object.Object); {
+		case errors.Is(err, io.EOF):
+			return errors.Join(errs...)
+		case err != nil:
+			return errors.Join(append(errs, fmt.Errorf("read manifests: %w", err))...)
+		case len(object.Object) > 0:
+			if err := a.apply(ctx, namespace, object); err != nil {
+				errs = append(errs, fmt.Errorf("apply %s %q: %w", object.GetKind(), object.GetName(), err))
+			}
+		}
+	}
+}
+
+func (a *Applier) apply(ctx context.Context, namespace string, object *unstructured.Unstructured) error {
+	kind := object.GroupVersionKind()
+
+	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if err != nil {
+		return err
+	}
+
+	client := dynamic.ResourceInterface(a.client.Resource(mapping.Resource))
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if object.GetNamespace() == "" {
+			object.SetNamespace(namespace)
+		}
+
+		client = a.client.Resource(mapping.Resource).Namespace(object.GetNamespace())
+	}
+
+	// With the annotation of what was applied last.
+	wanted, err := util.GetModifiedConfiguration(object, true, unstructured.UnstructuredJSONScheme)
+	if err != nil {
+		return err
+	}
+
+	found, err := client.Get(ctx, object.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return create(ctx, client, wanted)
+	} else if err != nil {
+		return err
+	}
+
+	return change(ctx, client, found, wanted)
+}
+
+func create(ctx context.Context, client dynamic.ResourceInterface, wanted []byte) error {
+	object := &unstructured.Unstructured{}
+	if err := object.UnmarshalJSON(wanted); err != nil {
+		return err
+	}
+
+	_, err := client.Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+
+	return err
+}
+
+func change(ctx context.Context, client dynamic.ResourceInterface, found *unstructured.Unstructured, wanted []byte) error {
+	former, err := util.GetOriginalConfiguration(found)
+	if err != nil {
+		return err
+	}
+
+	current, err := found.MarshalJSON()
+	if err != nil {
+		return err
+	}
+
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(former, wanted, current)
+	if err != nil || string(patch) == "{}" {
+		return err
+	}
+
+	_, err = client.Patch(ctx, found.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict})
+
+	return err
+}
