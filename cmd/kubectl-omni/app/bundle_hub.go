@@ -1,8 +1,10 @@
 package app
 
 import (
+	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -22,9 +24,13 @@ const (
 	// maxEvents, maxPods, maxLogLines and maxLogBytes bound what a bundle has of the management cluster.
 	maxEvents   = 500
 	maxPods     = 20
-	maxLogLines = 2000
+	maxLogLines = 20_000
 	maxLogBytes = 1 << 20
 )
+
+// auditLine is what a line of omni-apiserver's audit log begins with. It is written to the same output as the program's own log,
+// of which busy users leave little in the end of both, and says who does what, which helps nobody to help.
+var auditLine = []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/`)
 
 // addHub gathers what a bundle has besides our objects: events about them, and the Pods of our programs with the end of their
 // logs. What may not be read is missing, with the reason.
@@ -58,18 +64,22 @@ func (b *bundle) addPod(ctx context.Context, hub kubernetes.Interface, pod *core
 	b.hosts.add(pod.Spec.NodeName)
 
 	for _, container := range pod.Spec.Containers {
-		log, cut, err := logOf(ctx, hub, pod, container.Name)
+		end, err := logOf(ctx, hub, pod, container.Name)
 		if err != nil {
 			b.miss("log of %s/%s: %s", pod.Name, container.Name, problemOf(err))
 
 			continue
 		}
 
-		if cut {
+		if end.audited > 0 {
+			b.miss("log of %s/%s: %d lines of the audit log, which it never has", pod.Name, container.Name, end.audited)
+		}
+
+		if end.cut {
 			b.miss("log of %s/%s: only the last %d KiB of its last %d lines", pod.Name, container.Name, maxLogBytes>>10, maxLogLines)
 		}
 
-		b.documents = append(b.documents, map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": log})
+		b.documents = append(b.documents, map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": end.text()})
 	}
 }
 
@@ -127,45 +137,79 @@ func podOf(pod *corev1.Pod) map[string]any {
 	return map[string]any{"kind": "Pod", "name": pod.Name, "phase": string(pod.Status.Phase), "containers": containers}
 }
 
-// logOf is the end of a container's log, and whether older lines were cut off for its size. The server is not told the size:
-// it would count from the oldest of the lines, and cut the newest off.
-func logOf(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string) (text string, cut bool, err error) {
+// logOf is the end of a container's log. The server is not told the size: it would count from the oldest of the lines, and cut
+// the newest off.
+func logOf(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string) (*logEnd, error) {
 	lines := int64(maxLogLines)
 
 	stream, err := hub.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines}).Stream(ctx)
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
 	defer stream.Close()
 
-	end := &tail{limit: maxLogBytes}
-	_, err = io.Copy(end, stream)
+	end := &logEnd{limit: maxLogBytes}
 
-	return strings.ToValidUTF8(string(end.text()), "?"), end.cut, err
+	return end, end.read(stream)
 }
 
-// tail is a Writer that keeps the last bytes of what is written to it.
-type tail struct {
-	limit int // in bytes
-	kept  []byte
-	cut   bool
+// logEnd is the end of a log without the lines of an audit log.
+type logEnd struct {
+	limit   int // in bytes
+	kept    []byte
+	cut     bool // whether older lines were cut off for their size
+	audited int  // lines of the audit log
 }
 
-func (t *tail) Write(text []byte) (int, error) {
-	t.kept = append(t.kept, text...)
+// read reads a log, in parts: a line may be of any length.
+func (l *logEnd) read(stream io.Reader) error {
+	reader := bufio.NewReader(stream)
+	begins, audited := true, false
 
-	if surplus := len(t.kept) - t.limit; surplus > 0 {
-		t.kept, t.cut = append(t.kept[:0], t.kept[surplus:]...), true
+	for {
+		part, err := reader.ReadSlice('\n')
+
+		if begins {
+			if audited = bytes.HasPrefix(part, auditLine); audited {
+				l.audited++
+			}
+		}
+
+		if !audited {
+			l.add(part)
+		}
+
+		switch {
+		case err == nil, errors.Is(err, bufio.ErrBufferFull):
+			begins = err == nil
+		case errors.Is(err, io.EOF):
+			l.trim()
+
+			return nil
+		default:
+			return err
+		}
 	}
+}
 
-	return len(text), nil
+func (l *logEnd) add(part []byte) {
+	if l.kept = append(l.kept, part...); len(l.kept) > 2*l.limit { // not for each line: it moves all that is kept
+		l.trim()
+	}
+}
+
+func (l *logEnd) trim() {
+	if surplus := len(l.kept) - l.limit; surplus > 0 {
+		l.kept, l.cut = append(l.kept[:0], l.kept[surplus:]...), true
+	}
 }
 
 // text returns what is kept, without the part of a line at its begin.
-func (t *tail) text() []byte {
-	if _, whole, found := bytes.Cut(t.kept, []byte("\n")); t.cut && found {
-		return whole
+func (l *logEnd) text() string {
+	kept := l.kept
+	if _, whole, found := bytes.Cut(kept, []byte("\n")); l.cut && found {
+		kept = whole
 	}
 
-	return t.kept
+	return strings.ToValidUTF8(string(kept), "?")
 }

@@ -137,14 +137,15 @@ func TestRedactionOfNodes(t *testing.T) {
 }
 
 // TestLogOfABusyProgram: of a log that is too long the newest lines are there, and the bundle says that older ones are not. The
-// server counts the size that it is told from the oldest line on, as kubelet does.
+// server counts the size that it is told from the oldest line on, as kubelet does. Lines of the audit log are left out, and counted.
 func TestLogOfABusyProgram(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lines, _ := strconv.Atoi(r.URL.Query().Get("tailLines"))
 
 		var text strings.Builder
 		for i := range lines {
-			fmt.Fprintf(&text, "line %d %s\n", i+1, strings.Repeat("x", 1000))
+			fmt.Fprintf(&text, "line %d %s\n", i+1, strings.Repeat("x", 100))
+			fmt.Fprintf(&text, "%s %s\n", auditLine, strings.Repeat("user", 3000))
 		}
 
 		sent := text.String()
@@ -161,14 +162,20 @@ func TestLogOfABusyProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	text, cut, err := logOf(t.Context(), hub, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "omni-apiserver-0"}}, "omni-apiserver")
+	end, err := logOf(t.Context(), hub, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "omni-apiserver-0"}}, "omni-apiserver")
 	if err != nil {
 		t.Fatal(err)
 	}
 
+	text := end.text()
 	lines := strings.Split(strings.TrimSpace(text), "\n")
-	if last := lines[len(lines)-1]; !cut || len(text) > maxLogBytes || !strings.HasPrefix(last, "line 2000 ") || !strings.HasPrefix(lines[0], "line ") {
-		t.Errorf("cut: %t, %d bytes, from %.10q to %.10q", cut, len(text), lines[0], last)
+
+	if last := lines[len(lines)-1]; !end.cut || len(text) > maxLogBytes || !strings.HasPrefix(last, "line 20000 ") || !strings.HasPrefix(lines[0], "line ") {
+		t.Errorf("cut: %t, %d bytes, from %.10q to %.10q", end.cut, len(text), lines[0], last)
+	}
+
+	if end.audited != maxLogLines || strings.Contains(text, "user") {
+		t.Errorf("%d lines of the audit log were left out", end.audited)
 	}
 }
 
