@@ -2,8 +2,6 @@ package mirror
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -49,7 +47,7 @@ type healthKeeper struct {
 	missing map[resource.Type]error // nil error: being read for the first time
 	failed  error                   // what ended the mirror for good
 	outage  time.Time               // when the last one began
-	current Health
+	current Health                  // without its message
 }
 
 func newHealthKeeper(kinds []mirroredKind, now func() time.Time) *healthKeeper {
@@ -65,11 +63,23 @@ func newHealthKeeper(kinds []mirroredKind, now func() time.Time) *healthKeeper {
 	return keeper
 }
 
+// get returns Health. The message is made here: each watch of an Omni that is away is lost four times a minute, and who asks does
+// so less often.
 func (k *healthKeeper) get() Health {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
-	return k.current
+	health := k.current
+	health.Message = k.message()
+
+	return health
+}
+
+func (k *healthKeeper) synced() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	return k.current.Synced
 }
 
 // lost records a failed watch. It reports whether Health changed.
@@ -127,40 +137,54 @@ func (k *healthKeeper) update() bool {
 
 func (k *healthKeeper) derive() Health {
 	if k.failed != nil {
-		return Health{Class: omni.Classify(k.failed), Message: omni.Message(k.failed)}
+		return Health{Class: omni.Classify(k.failed)}
 	}
 
 	if len(k.missing) == 0 {
 		return Health{Synced: true}
 	}
 
-	waiting, failed := k.split()
-	if len(failed) == 0 {
-		return Health{Class: omni.ClassNotReady, Message: fmt.Sprintf("reading %d kinds of resources", len(waiting))}
+	first, lost := k.lostWatches()
+	if lost == 0 {
+		return Health{Class: omni.ClassNotReady}
 	}
 
-	// The first by name, so that the same failures give the same message.
-	first := failed[0]
-	err := k.missing[first]
-	message := fmt.Sprintf("the watch of %s is lost: %s", omni.KindOf(first), omni.Message(err))
-
-	if more := len(failed) - 1; more > 0 {
-		message = fmt.Sprintf("%d watches are lost; %s: %s", len(failed), omni.KindOf(first), omni.Message(err))
-	}
-
-	return Health{Class: omni.Classify(err), Message: redact.Bounded(message, redact.MaxBytes)}
+	return Health{Class: omni.Classify(k.missing[first])}
 }
 
-func (k *healthKeeper) split() (waiting, failed []resource.Type) {
+// message says what derive sorts.
+func (k *healthKeeper) message() string {
+	if k.failed != nil {
+		return omni.Message(k.failed)
+	}
+
+	if len(k.missing) == 0 {
+		return ""
+	}
+
+	first, lost := k.lostWatches()
+
+	switch said := omni.Message(k.missing[first]); lost {
+	case 0:
+		return fmt.Sprintf("reading %d kinds of resources", len(k.missing))
+	case 1:
+		return redact.Bounded(fmt.Sprintf("the watch of %s is lost: %s", omni.KindOf(first), said), redact.MaxBytes)
+	default:
+		return redact.Bounded(fmt.Sprintf("%d watches are lost; %s: %s", lost, omni.KindOf(first), said), redact.MaxBytes)
+	}
+}
+
+// lostWatches returns how many watches have failed, and the first by name, so that the same failures give the same message.
+func (k *healthKeeper) lostWatches() (first resource.Type, lost int) {
 	for resourceType, err := range k.missing {
 		if err == nil {
-			waiting = append(waiting, resourceType)
-		} else {
-			failed = append(failed, resourceType)
+			continue
+		}
+
+		if lost++; lost == 1 || resourceType < first {
+			first = resourceType
 		}
 	}
 
-	slices.SortFunc(failed, strings.Compare)
-
-	return waiting, failed
+	return first, lost
 }

@@ -148,7 +148,7 @@ func (m *Mirror) Stop() {
 func (m *Mirror) Wait() { m.running.Wait() }
 
 // Synced reports whether the copy is complete and every watch runs now.
-func (m *Mirror) Synced() bool { return m.health.get().Synced }
+func (m *Mirror) Synced() bool { return m.health.synced() }
 
 // Health returns the state of the copy, and if it is not synced, since when and why.
 func (m *Mirror) Health() Health { return m.health.get() }
