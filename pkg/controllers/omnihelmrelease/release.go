@@ -16,6 +16,42 @@ import (
 
 // release brings the release to its desired state: it reads, decides, and begins at most one action.
 func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error) {
+	if outcome, err := r.free(ctx, s); err != nil || !outcome.Continues() {
+		return outcome, err
+	}
+
+	if outcome, err := r.claim(ctx, s); err != nil || !outcome.Continues() {
+		return outcome, err
+	}
+
+	s.want = wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest())
+	s.want.Process, s.want.Hub = r.process, r.options.HubID
+	s.decision = helm.Decide(s.want, withoutForeignDigests(*s.observed, s.want.Owner), r.options.Now())
+
+	switch s.decision.Action {
+	case helm.ActionNone, helm.ActionTest:
+		s.done = true
+
+		return loop.Continue(v1alpha1.ReasonDeployed, "%s", deployed(s)), nil
+	case helm.ActionWait:
+		return loop.Wait(s.decision.After, v1alpha1.ReasonLocked, "%s", s.decision.Why), nil
+	case helm.ActionStall:
+		return loop.Stall(v1alpha1.ReasonActionFailed, "%s", r.exhausted(ctx, s)), nil
+	default:
+		if reason, why := unwanted(s); why != "" {
+			return loop.Stall(reason, "%s", why), nil
+		}
+
+		if outcome := r.needsArchive(s); !outcome.Continues() {
+			return outcome, nil
+		}
+
+		return r.act(ctx, s)
+	}
+}
+
+// free proceeds unless an action is under way, or the release waits for itself.
+func (r *reconciler) free(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.last.running() {
 		r.takeBackOther(s)
 
@@ -34,6 +70,11 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Stall(v1alpha1.ReasonDependencyCycle, "releases wait for one another: %s; take one out of spec.dependsOn", path), nil
 	}
 
+	return loop.Proceed(), nil
+}
+
+// claim reads the release in the workload cluster, and proceeds with what was observed if it is this object's, or may become so.
+func (r *reconciler) claim(ctx context.Context, s *scope) (loop.Outcome, error) {
 	s.engine = r.engine(s.opened, s.release.Namespace, s.release.EffectiveReleaseName(), s.release.Spec.Namespace)
 
 	observed, err := observe(ctx, s)
@@ -57,30 +98,8 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 
 	s.observed = &observed
-	s.want = wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest())
-	s.want.Process, s.want.Hub = r.process, r.options.HubID
-	s.decision = helm.Decide(s.want, withoutForeignDigests(observed, s.want.Owner), r.options.Now())
 
-	switch s.decision.Action {
-	case helm.ActionNone, helm.ActionTest:
-		s.done = true
-
-		return loop.Continue(v1alpha1.ReasonDeployed, "%s", deployed(s)), nil
-	case helm.ActionWait:
-		return loop.Wait(s.decision.After, v1alpha1.ReasonLocked, "%s", s.decision.Why), nil
-	case helm.ActionStall:
-		return loop.Stall(v1alpha1.ReasonActionFailed, "%s", r.exhausted(ctx, s)), nil
-	default:
-		if reason, why := unwanted(s); why != "" {
-			return loop.Stall(reason, "%s", why), nil
-		}
-
-		if outcome := r.needsArchive(s); !outcome.Continues() {
-			return outcome, nil
-		}
-
-		return r.act(ctx, s)
-	}
+	return loop.Proceed(), nil
 }
 
 // isAbsent reports whether there is no release, or one that was uninstalled.
