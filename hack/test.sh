@@ -10,9 +10,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 go run ./test/env/tools >/dev/null
 CGO_ENABLED=0 go build -trimpath ./cmd/... # as test/env builds them: a stack has to start within minutes
 
-# Linking takes a third of the time without what only debuggers read, and there are fifty test programs. Without the
+# Linking takes a third of the time without what only debuggers read, and there are a hundred test programs. Without the
 # folder's path in them, another checkout on the same machine finds half of them built.
-export GOFLAGS="${GOFLAGS:-} -ldflags=-w -trimpath"
+export GOFLAGS="${GOFLAGS:-} -ldflags=-s -trimpath"
 
 fast() {
   local others
