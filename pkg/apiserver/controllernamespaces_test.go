@@ -47,7 +47,13 @@ func TestNamespacesWithoutController(t *testing.T) {
 		heard = 0
 	}
 	change := func(text string, subresources ...string) error {
-		_, err := machines.Patch(t.Context(), "m", types.MergePatchType, []byte(text), metav1.PatchOptions{}, subresources...)
+		changed, err := machines.Patch(t.Context(), "m", types.MergePatchType, []byte(text), metav1.PatchOptions{}, subresources...)
+		if err != nil || len(changed.Finalizers) == 0 {
+			return err
+		}
+
+		// A change is tried on what the cache of watches has, first. A warning of that stays when it has to be tried again.
+		_, err = machines.Get(t.Context(), "m", metav1.GetOptions{ResourceVersion: changed.ResourceVersion})
 
 		return err
 	}
