@@ -49,7 +49,8 @@ type Result struct {
 	// Skipped are the changes that were not tried: they depend on a refused one, come after another error, or in a later
 	// phase than a pending destroy.
 	Skipped []Change
-	// Requested are the destroys among Applied and Pending that this call began, for events and metrics.
+	// Requested are the destroys that this call began, for events and metrics: of Applied, of Pending, and one that was torn
+	// down before the error of Apply.
 	Requested []Change
 }
 

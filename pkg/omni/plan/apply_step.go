@@ -41,14 +41,14 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 		begun, done, err = a.tearDown(ctx, s)
 	}
 
+	if begun {
+		a.result.Requested = append(a.result.Requested, s.change)
+	}
+
 	if err != nil {
 		class := omni.Classify(err)
 
 		return false, &ChangeError{Change: s.change, Class: class, cause: err, advice: s.adviceFor(class)}
-	}
-
-	if begun {
-		a.result.Requested = append(a.result.Requested, s.change)
 	}
 
 	if done {

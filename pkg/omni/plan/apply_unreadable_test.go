@@ -249,6 +249,11 @@ func TestApplyWhenOmniIsQuicker(t *testing.T) {
 			if diff := cmp.Diff(test.applied, changes(result.Applied)) + cmp.Diff(test.pending, changes(result.Pending)); diff != "" {
 				t.Error(diff)
 			}
+
+			// However it ended, this call began it, and no other one will tell.
+			if diff := cmp.Diff(destroy, changes(result.Taken())); diff != "" {
+				t.Errorf("taken (-want +got):\n%s", diff)
+			}
 		})
 	}
 }
