@@ -151,8 +151,8 @@ func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.
 // is back from a snapshot. What it has left stays, and the upgrade over it makes what is missing.
 func decideUninstalling(wanted Wanted, latest *Revision, now time.Time) Decision {
 	if wait := remaining(wanted.foreignLock(), latest.lockedSince(), now); wait > 0 {
-		return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("an uninstall that this object did not ask for left revision %d %s at %s and may still "+
-			"be at work; if it is not, roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, utc.Text(latest.lockedSince()))}
+		return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("an uninstall by another Helm client, or by this object before a snapshot of it was restored, left revision %d %s at %s "+
+			"and may still be at work; if it is not, roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, utc.Text(latest.lockedSince()))}
 	}
 
 	return unlock(latest)

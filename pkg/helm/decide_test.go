@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -181,6 +182,18 @@ func TestDecide(t *testing.T) {
 				t.Error("the decision does not say why")
 			}
 		})
+	}
+}
+
+// TestWhoLeftAnUninstall: nobody knows who began an uninstall that has no result, so the message names all who may have.
+func TestWhoLeftAnUninstall(t *testing.T) {
+	left := Revision{Number: 2, Status: StatusUninstalling, Owner: "uid", Modified: testTime(), Written: testTime()}
+
+	got := Decide(Wanted{Owner: "uid"}, Observed{Revisions: []Revision{left}}, testTime())
+	for _, who := range []string{"another Helm client", "this object before a snapshot of it was restored"} {
+		if got.Action != ActionWait || !strings.Contains(got.Why, who) {
+			t.Errorf("%s: %q does not name %s", got.Action, got.Why, who)
+		}
 	}
 }
 

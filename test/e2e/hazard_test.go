@@ -237,7 +237,7 @@ func (f *fleet) reconciled(name string) v1alpha1.OmniCluster {
 	var cluster v1alpha1.OmniCluster
 
 	f.wait("the request to be handled", func() error {
-		return follow(f.space, "ocl", name, func(object v1alpha1.OmniCluster, err error) error {
+		return followObject(f.space, "ocl", name, func(object v1alpha1.OmniCluster, err error) error {
 			if cluster = object; err == nil && cluster.Status.LastHandledReconcileAt != request {
 				err = fmt.Errorf("handled %q", cluster.Status.LastHandledReconcileAt)
 			}
@@ -280,31 +280,8 @@ func (f *fleet) merge(patch string) {
 	must(f.ours("omniclusters").Patch(f.t.Context(), "c", types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(f.t)
 }
 
-// says waits for a condition and checks that its message names what helps. Without a reason it waits for the
-// message: the condition may have had this status before, for another one.
+// says waits for a condition whose message names what helps.
 func (f *fleet) says(name, condition string, status metav1.ConditionStatus, reason string, texts ...string) {
 	f.t.Helper()
-
-	var message string
-
-	f.wait(fmt.Sprintf("%s=%s %s that says %q", condition, status, reason, texts), func() error {
-		return follow(f.space, "ocl", name, func(object anyKind, err error) error {
-			if err == nil {
-				message, err = object.condition(condition, status, reason)
-			}
-
-			if err == nil && reason == "" && !containsAll(message, texts) {
-				err = fmt.Errorf("it says %q", message)
-			}
-
-			return err
-		})
-	})
-	f.t.Logf("%s: %s: %s", condition, reason, message)
-
-	for _, text := range texts {
-		if !strings.Contains(message, text) {
-			f.t.Errorf("the message does not say %q: %s", text, message)
-		}
-	}
+	f.t.Logf("%s: %s: %s", condition, reason, f.waitCondition("ocl", name, condition, status, reason, texts...))
 }

@@ -29,6 +29,27 @@ func TestHelmReleaseDependencies(t *testing.T) {
 	r.stalls("before", v1alpha1.ReasonDependencyCycle, "before -> after -> before")
 }
 
+// When a cycle is cut, its farthest release learns so as well, before any of them is Ready: each tells the next.
+func TestHelmReleaseCycleIsCut(t *testing.T) {
+	t.Parallel()
+
+	r := newReleasing(t)
+	r.apply(r.releaseOf("a", "1.0.0", "  dependsOn: [{name: b}]"), r.releaseOf("b", "1.0.0", "  dependsOn: [{name: c}]"), r.releaseOf("c", "1.0.0", "  dependsOn: [{name: a}]"))
+
+	for _, name := range []string{"a", "b", "c"} {
+		r.waitCondition("ohr", name, v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonDependencyCycle)
+	}
+
+	r.apply(r.releaseOf("c", "9.9.9")) // there is no such chart
+
+	for _, name := range []string{"b", "a"} {
+		r.waitCondition("ohr", name, v1alpha1.ConditionReleased, metav1.ConditionFalse, v1alpha1.ReasonDependencyNotReady)
+	}
+
+	r.apply(r.releaseOf("c", "1.0.0"))
+	r.ready("ohr", "a")
+}
+
 // A suspended release does nothing, keeps Ready as it was, and goes on later.
 func TestHelmReleaseSuspended(t *testing.T) {
 	t.Parallel()

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"testing"
 
@@ -39,9 +38,13 @@ func TestKstatus(t *testing.T) {
 func (s *space) waitKstatus(resource, name string, want status.Status) {
 	s.t.Helper()
 	s.wait(fmt.Sprintf("%s/%s to be %s", resource, name, want), func() error {
-		return follow(s, resource, name, func(body json.RawMessage, err error) error {
+		return followObject(s, resource, name, func(body json.RawMessage, err error) error {
+			if err != nil {
+				return err
+			}
+
 			object := &unstructured.Unstructured{}
-			if err = errors.Join(err, object.UnmarshalJSON(body)); err != nil {
+			if err := object.UnmarshalJSON(body); err != nil {
 				return err
 			}
 

@@ -23,7 +23,7 @@ import (
 // is room for a busy machine.
 const eventually = 90 * time.Second
 
-// space is one test's namespace, used through kubectl.
+// space is one test's namespace.
 type space struct {
 	t    *testing.T
 	name string
@@ -59,7 +59,7 @@ func newSpaceNamed(t *testing.T, suffix string) *space {
 }
 
 // removeKeys takes the keys of the namespace's connections away: their Omni has ended with the test, and the controller would call it
-// as long as the others run. It holds the keys of clusters that are left over, for a deletion in an Omni that does not exist any more.
+// as long as the others run. It keeps the keys of clusters that are left over, for a deletion in an Omni that does not exist any more.
 func (s *space) removeKeys() {
 	if s.hub != nil { // ends, too
 		return
@@ -165,7 +165,6 @@ func (s *space) apply(manifests ...string) {
 	}
 
 	if err := found.(*kubectl.Applier).Apply(s.t.Context(), s.name, manifests...); err != nil { //nolint:forcetypeassert // no other type is stored
-		appliers.Delete(s.stack()) // it may have read the kinds while the API was away
 		s.t.Fatal(err)
 	}
 }
@@ -218,16 +217,25 @@ func (s *space) wait(what string, check func() error) {
 }
 
 // waitCondition waits for a condition of the object's current generation with this status and
-// reason (any reason if empty), and returns its message.
-func (s *space) waitCondition(resource, name, conditionType string, status metav1.ConditionStatus, reason string) string {
+// reason (any reason if empty) whose message has the texts, and returns the message.
+func (s *space) waitCondition(resource, name, conditionType string, status metav1.ConditionStatus, reason string, texts ...string) string {
 	s.t.Helper()
 
 	var message string
 
-	s.wait(fmt.Sprintf("%s/%s: %s=%s %s", resource, name, conditionType, status, reason), func() error {
-		return follow(s, resource, name, func(object anyKind, err error) error {
+	what := fmt.Sprintf("%s/%s: %s=%s %s", resource, name, conditionType, status, reason)
+	if len(texts) > 0 {
+		what += fmt.Sprintf(" that says %q", texts)
+	}
+
+	s.wait(what, func() error {
+		return followObject(s, resource, name, func(object anyKind, err error) error {
 			if err == nil {
 				message, err = object.condition(conditionType, status, reason)
+			}
+
+			if err == nil && !containsAll(message, texts) {
+				err = fmt.Errorf("it says %q", message)
 			}
 
 			return err

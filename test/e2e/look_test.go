@@ -17,9 +17,8 @@ import (
 	"k8s.io/client-go/util/jsonpath"
 )
 
-// What waits looks many times a second, and must not miss a state that does not last. So these
-// looks are plain requests; a process of kubectl for each takes longer than some states do, and
-// the time of every other test.
+// What waits must not miss a state that does not last, so it follows an object, or looks many times a second. These looks are
+// plain requests: a process of kubectl for each takes longer than some states do, and the time of every other test.
 
 // shortNames are those of our kinds.
 var shortNames = map[string]string{
@@ -29,15 +28,24 @@ var shortNames = map[string]string{
 
 // listPath is where the objects of a kind are: of our kinds by their short names, of others in the singular.
 func (s *space) listPath(resource string) string {
+	s.t.Helper()
+
 	if long, ours := shortNames[resource]; ours {
 		return s.path(long)
 	}
 
-	if resource == "apiservice" {
+	switch resource {
+	case "configmap", "secret":
+		return "/api/v1/namespaces/" + s.name + "/" + resource + "s"
+	case "rolebinding":
+		return "/apis/rbac.authorization.k8s.io/v1/namespaces/" + s.name + "/rolebindings"
+	case "apiservice":
 		return "/apis/apiregistration.k8s.io/v1/apiservices"
-	}
+	default: // at a path that does not exist, everything is gone
+		s.t.Fatalf("nobody has said where a %s is", resource)
 
-	return "/api/v1/namespaces/" + s.name + "/" + resource + "s"
+		return ""
+	}
 }
 
 // look reads an object as JSON, of a kind as listPath takes it.
@@ -45,12 +53,12 @@ func (s *space) look(resource, name string) ([]byte, error) {
 	return s.stack().Client().CoreV1().RESTClient().Get().AbsPath(s.listPath(resource), name).Do(s.t.Context()).Raw()
 }
 
-// following is how long one watch of follow lasts: a wait also looks at other things now and then.
-const following = 2 * time.Second
+// following is how long one watch of followObject lasts: a wait also looks at other things now and then.
+const following = time.Second
 
-// follow looks at an object, and then at each of its changes for a while, until check returns nil; check gets the error of
-// the look, too. A wait for one object polls follow: a state comes to it at once, and for fewer requests than looks.
-func follow[T any](s *space, resource, name string, check func(object T, missing error) error) error {
+// followObject looks at an object, and then at each of its changes for a while, until check returns nil; check gets the error of
+// the look, too. A wait for one object polls this: a state comes to it at once, and for fewer requests than looks.
+func followObject[T any](s *space, resource, name string, check func(object T, missing error) error) error {
 	body, err := s.look(resource, name)
 	if err != nil {
 		var none T
@@ -66,7 +74,7 @@ func follow[T any](s *space, resource, name string, check func(object T, missing
 	ctx, cancel := context.WithTimeout(s.t.Context(), following)
 	defer cancel()
 
-	changes, err := s.changes(ctx, resource, body)
+	changes, err := s.watchFrom(ctx, resource, body)
 	if err != nil {
 		return errors.Join(last, err)
 	}
@@ -88,8 +96,8 @@ func follow[T any](s *space, resource, name string, check func(object T, missing
 	}
 }
 
-// changes watches an object, from the state that was read.
-func (s *space) changes(ctx context.Context, resource string, state []byte) (io.ReadCloser, error) {
+// watchFrom watches an object, from the state that was read.
+func (s *space) watchFrom(ctx context.Context, resource string, state []byte) (io.ReadCloser, error) {
 	var seen metav1.PartialObjectMetadata
 	if err := json.Unmarshal(state, &seen); err != nil {
 		return nil, err
@@ -147,7 +155,7 @@ func (s *space) shows(resource, name, path, want string) error {
 func (s *space) waitShows(what, resource, name, path, want string) {
 	s.t.Helper()
 	s.wait(what, func() error {
-		return follow(s, resource, name, func(object json.RawMessage, missing error) error {
+		return followObject(s, resource, name, func(object json.RawMessage, missing error) error {
 			if missing != nil {
 				return missing
 			}
@@ -182,7 +190,7 @@ func (s *space) waitGone(resource, name string) {
 	s.t.Helper()
 
 	s.wait(resource+"/"+name+" to be gone", func() error {
-		return follow(s, resource, name, func(object anyKind, missing error) error {
+		return followObject(s, resource, name, func(object anyKind, missing error) error {
 			if apierrors.IsNotFound(missing) {
 				return nil
 			}

@@ -102,10 +102,7 @@ func TestRolloutHazardTalos(t *testing.T) {
 		// The cluster cannot run well without the change that waits until it does. Its message has the remedy.
 		f.apply(fmt.Sprintf(oneByOne, false))
 
-		message := f.waitCondition("ocl", "c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonClusterNotReady)
-		if err := names(message, "kubectl omni override c -n "+f.space.name+" --reason <why>"); err != nil {
-			t.Error(err)
-		}
+		f.says("c", v1alpha1.ConditionHeld, metav1.ConditionTrue, v1alpha1.ReasonClusterNotReady, "kubectl omni override c -n "+f.space.name+" --reason <why>")
 
 		if got := f.clusterWrites(); len(got) > 0 || f.view("c").Machines["c-c-w"] > 0 {
 			t.Errorf("updates of the Cluster: %v, machines: %v", got, f.view("c").Machines)

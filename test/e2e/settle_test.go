@@ -75,7 +75,8 @@ func (s *space) request(resource, name, token string) {
 	must(s.ours(shortNames[resource]).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(s.t)
 }
 
-// put makes objects of ours, or changes what the manifests say of those that are there.
+// put makes objects of ours, or changes what the manifests say of those that are there. Other than apply it asks first for
+// nothing, so edits follow one another as fast as they can.
 func (s *space) put(manifests ...string) {
 	s.t.Helper()
 

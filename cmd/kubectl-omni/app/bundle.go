@@ -31,8 +31,8 @@ func (t *tool) supportBundleCommand() *cobra.Command {
 		Short: "Write what helps others to help you: our objects without their contents, events, logs and versions",
 		Long: `support-bundle writes the objects of omni.texashpc.com of a namespace as YAML, with a list of fields that were looked at: no Secret is
 read, and values, patches, manifests, kernel arguments, diffs and foreign annotations are left out. Events about these objects, and the end
-of the logs of omni-apiserver and omni-controller, are in it as far as you may read them; what is missing is named. Read it before you
-share it.`,
+of the logs of omni-apiserver (without its audit log) and omni-controller, are in it as far as you may read them; what is missing is named.
+Read it before you share it.`,
 		Example: `  kubectl omni support-bundle -n fleet --redact --file bundle.yaml`,
 		GroupID: groupLook,
 		Args:    cobra.NoArgs,

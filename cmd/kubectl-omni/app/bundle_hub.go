@@ -5,12 +5,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -26,10 +28,12 @@ const (
 	maxPods     = 20
 	maxLogLines = 20_000
 	maxLogBytes = 1 << 20
+	// fewLogLines are asked for when so many do not come in time.
+	fewLogLines = 2000
 )
 
 // auditLine is what a line of omni-apiserver's audit log begins with. It is written to the same output as the program's own log,
-// of which busy users leave little in the end of both, and says who does what, which helps nobody to help.
+// of which busy users leave little in the end of both, and says who does what, which is nobody else's business.
 var auditLine = []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/`)
 
 // addHub gathers what a bundle has besides our objects: events about them, and the Pods of our programs with the end of their
@@ -71,15 +75,19 @@ func (b *bundle) addPod(ctx context.Context, hub kubernetes.Interface, pod *core
 			continue
 		}
 
+		switch {
+		case end.cut:
+			b.miss("log of %s/%s: only the last %d KiB of its last %d lines", pod.Name, container.Name, maxLogBytes>>10, end.asked)
+		case end.lines >= end.asked:
+			b.miss("log of %s/%s: only what is the program's own of its last %d lines", pod.Name, container.Name, end.asked)
+		}
+
+		document := map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": end.text()}
 		if end.audited > 0 {
-			b.miss("log of %s/%s: %d lines of the audit log, which it never has", pod.Name, container.Name, end.audited)
+			document["leftOut"] = fmt.Sprintf("%d lines of the audit log", end.audited)
 		}
 
-		if end.cut {
-			b.miss("log of %s/%s: only the last %d KiB of its last %d lines", pod.Name, container.Name, maxLogBytes>>10, maxLogLines)
-		}
-
-		b.documents = append(b.documents, map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": end.text()})
+		b.documents = append(b.documents, document)
 	}
 }
 
@@ -137,28 +145,39 @@ func podOf(pod *corev1.Pod) map[string]any {
 	return map[string]any{"kind": "Pod", "name": pod.Name, "phase": string(pod.Status.Phase), "containers": containers}
 }
 
-// logOf is the end of a container's log. The server is not told the size: it would count from the oldest of the lines, and cut
-// the newest off.
-func logOf(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string) (*logEnd, error) {
-	lines := int64(maxLogLines)
+// logOf is the end of a container's log.
+func logOf(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string) (end *logEnd, err error) {
+	for _, lines := range []int{maxLogLines, fewLogLines} {
+		end, err = lastLines(ctx, hub, pod, container, lines)
+		if err == nil || apierrors.ReasonForError(err) != metav1.StatusReasonUnknown { // an answer of the server is an answer
+			break
+		}
+	}
 
-	stream, err := hub.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, TailLines: &lines}).Stream(ctx)
+	return end, err
+}
+
+// lastLines reads the last lines of a container's log. The server is not told the size: it would count from the oldest of the
+// lines, and cut the newest off.
+func lastLines(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string, lines int) (*logEnd, error) {
+	stream, err := hub.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, TailLines: new(int64(lines))}).Stream(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer stream.Close()
 
-	end := &logEnd{limit: maxLogBytes}
+	end := &logEnd{asked: lines, limit: maxLogBytes}
 
 	return end, end.read(stream)
 }
 
 // logEnd is the end of a log without the lines of an audit log.
 type logEnd struct {
-	limit   int // in bytes
-	kept    []byte
-	cut     bool // whether older lines were cut off for their size
-	audited int  // lines of the audit log
+	asked, lines int // how many lines were asked for, and came
+	audited      int // lines of the audit log
+	limit        int // in bytes
+	kept         []byte
+	cut          bool // whether older lines were cut off for their size
 }
 
 // read reads a log, in parts: a line may be of any length.
@@ -169,8 +188,10 @@ func (l *logEnd) read(stream io.Reader) error {
 	for {
 		part, err := reader.ReadSlice('\n')
 
-		if begins {
-			if audited = bytes.HasPrefix(part, auditLine); audited {
+		if begins && len(part) > 0 {
+			l.lines++
+
+			if audited = isAudit(part); audited {
 				l.audited++
 			}
 		}
@@ -190,6 +211,11 @@ func (l *logEnd) read(stream io.Reader) error {
 			return err
 		}
 	}
+}
+
+// isAudit reports whether a line, or the begin of one, is of an audit log in one of the two formats of the API server's library.
+func isAudit(line []byte) bool {
+	return bytes.HasPrefix(line, auditLine) || bytes.Contains(line[:min(len(line), 80)], []byte(" AUDIT: id="))
 }
 
 func (l *logEnd) add(part []byte) {

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -139,8 +140,13 @@ func TestRedactionOfNodes(t *testing.T) {
 // TestLogOfABusyProgram: of a log that is too long the newest lines are there, and the bundle says that older ones are not. The
 // server counts the size that it is told from the oldest line on, as kubelet does. Lines of the audit log are left out, and counted.
 func TestLogOfABusyProgram(t *testing.T) {
+	var slow atomic.Bool
+
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		lines, _ := strconv.Atoi(r.URL.Query().Get("tailLines"))
+		if slow.Load() && lines > fewLogLines {
+			panic(http.ErrAbortHandler) // the connection ends
+		}
 
 		var text strings.Builder
 		for i := range lines {
@@ -176,6 +182,13 @@ func TestLogOfABusyProgram(t *testing.T) {
 
 	if end.audited != maxLogLines || strings.Contains(text, "user") {
 		t.Errorf("%d lines of the audit log were left out", end.audited)
+	}
+
+	// What does not come in time is asked for once more, with fewer lines.
+	slow.Store(true)
+
+	if end, err := logOf(t.Context(), hub, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "omni-apiserver-0"}}, "omni-apiserver"); err != nil || end.asked != fewLogLines {
+		t.Errorf("%v, %+v", err, end)
 	}
 }
 

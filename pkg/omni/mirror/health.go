@@ -152,7 +152,7 @@ func (k *healthKeeper) derive() Health {
 	return Health{Class: omni.Classify(k.missing[first])}
 }
 
-// message says what derive sorts.
+// message is the text for the class that derive returns.
 func (k *healthKeeper) message() string {
 	if k.failed != nil {
 		return omni.Message(k.failed)

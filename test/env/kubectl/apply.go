@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -36,7 +37,7 @@ const yamlBufferSize = 4096
 // it does not know. Its methods may be called from several goroutines.
 type Applier struct {
 	client dynamic.Interface
-	mapper meta.RESTMapper
+	mapper meta.ResettableRESTMapper
 }
 
 // NewApplier returns an Applier for the cluster and user of a configuration. It sends no request.
@@ -57,43 +58,38 @@ func NewApplier(config *rest.Config) (*Applier, error) {
 	return &Applier{client: client, mapper: restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(kinds))}, nil
 }
 
-// Apply makes the objects of manifests, in the namespace if they name none, or changes what the manifests say of those that
-// are there, as `kubectl apply` does: what the last manifest said and this one does not is removed, what others set stays. It
-// drops warnings. The error is of all objects that were refused; the others are applied.
+// Apply makes the objects of manifests, or changes what the manifests say of those that are there, as `kubectl apply` does of
+// kinds that are not Kubernetes' own: what the last manifest said and this one does not is removed, what others set stays, and
+// a list is one value. It drops warnings, and refuses objects of another namespace. The error is of all objects that were
+// refused; the others are applied.
 func (a *Applier) Apply(ctx context.Context, namespace string, manifests ...string) error {
 	var errs []error
 
 	for reader := yaml.NewYAMLOrJSONDecoder(strings.NewReader(strings.Join(manifests, "\n---\n")), yamlBufferSize); ; {
-		object := &unstructured.Unstructured{}
+		var manifest runtime.RawExtension
 
-		switch err := reader.Decode(&object.Object); {
+		switch err := reader.Decode(&manifest); {
 		case errors.Is(err, io.EOF):
 			return errors.Join(errs...)
 		case err != nil:
 			return errors.Join(append(errs, fmt.Errorf("read manifests: %w", err))...)
-		case len(object.Object) > 0:
-			if err := a.apply(ctx, namespace, object); err != nil {
-				errs = append(errs, fmt.Errorf("apply %s %q: %w", object.GetKind(), object.GetName(), err))
-			}
+		case len(manifest.Raw) == 0 || string(manifest.Raw) == "null":
+			continue
+		}
+
+		object := &unstructured.Unstructured{} // by itself, or integers became floating-point numbers
+		if err := object.UnmarshalJSON(manifest.Raw); err != nil {
+			errs = append(errs, fmt.Errorf("read a manifest: %w", err))
+		} else if err := a.apply(ctx, namespace, object); err != nil {
+			errs = append(errs, fmt.Errorf("apply %s %q: %w", object.GetKind(), object.GetName(), err))
 		}
 	}
 }
 
 func (a *Applier) apply(ctx context.Context, namespace string, object *unstructured.Unstructured) error {
-	kind := object.GroupVersionKind()
-
-	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	client, err := a.clientFor(namespace, object)
 	if err != nil {
 		return err
-	}
-
-	client := dynamic.ResourceInterface(a.client.Resource(mapping.Resource))
-	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
-		if object.GetNamespace() == "" {
-			object.SetNamespace(namespace)
-		}
-
-		client = a.client.Resource(mapping.Resource).Namespace(object.GetNamespace())
 	}
 
 	// With the annotation of what was applied last.
@@ -110,6 +106,30 @@ func (a *Applier) apply(ctx context.Context, namespace string, object *unstructu
 	}
 
 	return change(ctx, client, found, wanted)
+}
+
+// clientFor returns the client of an object's kind, and sets the namespace of an object that names none.
+func (a *Applier) clientFor(namespace string, object *unstructured.Unstructured) (dynamic.ResourceInterface, error) {
+	kind := object.GroupVersionKind()
+
+	mapping, err := a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	if meta.IsNoMatchError(err) { // it may be new
+		a.mapper.Reset()
+		mapping, err = a.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+	}
+
+	switch {
+	case err != nil:
+		return nil, err
+	case mapping.Scope.Name() != meta.RESTScopeNameNamespace:
+		return a.client.Resource(mapping.Resource), nil
+	case object.GetNamespace() == "":
+		object.SetNamespace(namespace)
+	case object.GetNamespace() != namespace:
+		return nil, fmt.Errorf("it is of namespace %q, not of %q", object.GetNamespace(), namespace)
+	}
+
+	return a.client.Resource(mapping.Resource).Namespace(namespace), nil
 }
 
 func create(ctx context.Context, client dynamic.ResourceInterface, wanted []byte) error {

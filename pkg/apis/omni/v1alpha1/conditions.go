@@ -398,7 +398,7 @@ const (
 	ReasonDependencyCycle = "DependencyCycle"
 	// ReasonDeployed: The release is deployed as wanted.
 	ReasonDeployed = "Deployed"
-	// ReasonLocked: Another Helm client works on the release, or left it locked.
+	// ReasonLocked: Another Helm client works on the release, or left it locked; or an uninstall from before a restored snapshot did.
 	ReasonLocked = "Locked"
 	// ReasonActionFailed: A Helm action failed; it is tried again, or every attempt was used up.
 	ReasonActionFailed = "ActionFailed"
