@@ -70,17 +70,24 @@ func kubectl(t *testing.T, hub *env.Hub, stdin string, args ...string) string {
 	return stdout
 }
 
+// betweenLooks is the pause between two processes of kubectl that look for the same thing: each takes time of all other tests.
+const betweenLooks = 250 * time.Millisecond
+
 // eventually polls kubectl until it succeeds and check accepts its output.
 func eventually(t *testing.T, hub *env.Hub, what string, check func(stdout string) error, args ...string) {
 	t.Helper()
 
 	if err := env.Eventually(t.Context(), eventuallyTimeout, what, func(ctx context.Context) error {
 		stdout, _, err := hub.Kubectl(ctx, args...)
-		if err != nil {
-			return err
+		if err == nil {
+			err = check(stdout)
 		}
 
-		return check(stdout)
+		if err != nil {
+			time.Sleep(betweenLooks)
+		}
+
+		return err
 	}); err != nil {
 		t.Fatal(err)
 	}
