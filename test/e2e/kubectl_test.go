@@ -164,7 +164,7 @@ func (s *space) apply(manifests ...string) {
 		found, _ = appliers.LoadOrStore(s.stack(), must(kubectl.NewApplier(s.stack().RESTConfig()))(s.t))
 	}
 
-	if err := found.(*kubectl.Applier).Apply(s.t.Context(), s.name, manifests...); err != nil { //nolint:forcetypeassert // no other type is stored
+	if err := found.(*kubectl.Applier).Apply(s.t.Context(), s.name, manifests...); err != nil {
 		s.t.Fatal(err)
 	}
 }

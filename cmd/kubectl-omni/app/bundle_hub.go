@@ -34,7 +34,7 @@ const (
 
 // auditLine is what a line of omni-apiserver's audit log begins with. It is written to the same output as the program's own log,
 // of which busy users leave little in the end of both, and says who does what, which is nobody else's business.
-var auditLine = []byte(`{"kind":"Event","apiVersion":"audit.k8s.io/`)
+const auditLine = `{"kind":"Event","apiVersion":"audit.k8s.io/`
 
 // addHub gathers what a bundle has besides our objects: events about them, and the Pods of our programs with the end of their
 // logs. What may not be read is missing, with the reason.
@@ -215,7 +215,7 @@ func (l *logEnd) read(stream io.Reader) error {
 
 // isAudit reports whether a line, or the begin of one, is of an audit log in one of the two formats of the API server's library.
 func isAudit(line []byte) bool {
-	return bytes.HasPrefix(line, auditLine) || bytes.Contains(line[:min(len(line), 80)], []byte(" AUDIT: id="))
+	return bytes.HasPrefix(line, []byte(auditLine)) || bytes.Contains(line[:min(len(line), 80)], []byte(" AUDIT: id="))
 }
 
 func (l *logEnd) add(part []byte) {

@@ -156,9 +156,9 @@ func TestReleaseThatIsGoneWaitsForOmni(t *testing.T) {
 			f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"a":1}`)} })
 			f.settle()
 
-			real := f.r.access
+			access := f.r.access
 			f.restart()
-			f.r.access = real
+			f.r.access = access
 			f.settle()
 			f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterNotInOmni)
 			f.wantActions(helm.ActionInstall)

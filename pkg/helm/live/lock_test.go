@@ -14,7 +14,7 @@ import (
 // A Helm whose clock is behind writes a time that has passed long ago. The API server notes when it did, and by whom the record is
 // changed after that.
 func TestALockCountsFromTheServersClock(t *testing.T) {
-	const wholeSeconds = 1100 * time.Millisecond
+	const aSecondOn = 1100 * time.Millisecond
 
 	r := newRelease(t)
 	r.want(helm.ActionInstall, chartserver.ConfigMapChart("demo", "1.0.0"), "")
@@ -26,7 +26,7 @@ func TestALockCountsFromTheServersClock(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	time.Sleep(wholeSeconds)
+	time.Sleep(aSecondOn)
 
 	record.Labels["status"] = string(helm.StatusPendingUpgrade)
 	record.Labels["modifiedAt"] = strconv.FormatInt(time.Now().Add(-time.Hour).Unix(), 10)
@@ -40,7 +40,7 @@ func TestALockCountsFromTheServersClock(t *testing.T) {
 		t.Fatalf("a record that was made at %s and locked since is locked from %s", record.CreationTimestamp, locked)
 	}
 
-	time.Sleep(wholeSeconds)
+	time.Sleep(aSecondOn)
 
 	record.Annotations = map[string]string{"backup": "taken"}
 	if _, err = records.Update(t.Context(), record, metav1.UpdateOptions{FieldManager: "backup"}); err != nil {

@@ -170,13 +170,16 @@ func strictScalar(node *yaml.Node) (any, error) {
 // jsonNumber is a number as JSON writes it.
 const jsonNumber = `^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`
 
-// jobLimits bound the job of a health check: what the API takes for one block.
-var jobLimits = foreign.Limits{Bytes: maxBlock, Depth: maxNesting, Nodes: 20_000, Expanded: maxBlock}
+// maxJobNodes bounds the values in the job of a health check.
+const maxJobNodes = 20_000
 
 // jobOf returns the job of a health check, which can only be an inline block. Omni reads it as Kubernetes does, by YAML 1.1:
 // yes is true there, and 0755 is 493.
 func jobOf(ctx context.Context, content string) (*v1alpha1.FreeForm, error) {
-	documents, err := foreign.Documents(ctx, []byte(content), jobLimits)
+	// What the API takes for one block.
+	limits := foreign.Limits{Bytes: maxBlock, Depth: maxNesting, Nodes: maxJobNodes, Expanded: maxBlock}
+
+	documents, err := foreign.Documents(ctx, []byte(content), limits)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func TestGuardRefusesOrphan(t *testing.T) {
 		refused bool
 	}{
 		"with orphan":                      {asks, destroys, nil, true},
-		"in its former spelling":           {&metav1.DeleteOptions{OrphanDependents: &yes}, destroys, nil, true},
+		"in its former spelling":           {&metav1.DeleteOptions{OrphanDependents: &yes}, destroys, nil, true}, //nolint:staticcheck // clients still send it
 		"tried":                            {&metav1.DeleteOptions{PropagationPolicy: &orphan, DryRun: []string{metav1.DryRunAll}}, destroys, nil, true},
 		"in the background":                {&metav1.DeleteOptions{PropagationPolicy: &background}, destroys, nil, false},
 		"without options":                  {nil, destroys, nil, false},
