@@ -162,6 +162,10 @@ func (s *space) apply(manifests ...string) {
 	found, ok := appliers.Load(s.stack())
 	if !ok {
 		found, _ = appliers.LoadOrStore(s.stack(), must(kubectl.NewApplier(s.stack().RESTConfig()))(s.t))
+
+		// kubectl keeps what it has read of the kinds, too. A test that starts omni-apiserver again needs it: for some seconds
+		// after that kube-apiserver lists none of ours, which kubectl takes for the truth if it is asked for "omni" then.
+		s.run("api-resources", "--api-group="+v1alpha1.GroupName)
 	}
 
 	if err := found.(*kubectl.Applier).Apply(s.t.Context(), s.name, manifests...); err != nil {

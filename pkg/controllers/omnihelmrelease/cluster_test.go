@@ -23,6 +23,7 @@ type cluster struct {
 	refuse      error         // of every action, before it changes anything
 	during      func()        // in every action
 	hold        chan struct{}
+	ends        chan struct{} // an action that is interrupted while it is held waits for it; nil: none does
 	room        chan struct{} // every action waits for it before it changes anything; nil: none does
 	waiting     int           // for room
 	differences []drift.Difference
@@ -72,7 +73,7 @@ func (c *cluster) Run(ctx context.Context, request helm.Request) error {
 	}
 
 	c.mu.Lock()
-	hold := c.hold
+	hold, ends := c.hold, c.ends
 	c.mu.Unlock()
 
 	if request.Begin != nil {
@@ -103,6 +104,10 @@ func (c *cluster) Run(ctx context.Context, request helm.Request) error {
 		select {
 		case <-hold:
 		case <-ctx.Done():
+			if ends != nil {
+				<-ends
+			}
+
 			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "interrupted"}
 		}
 	}

@@ -213,7 +213,7 @@ func TestTakeoverEndsWhatIsUnderWay(t *testing.T) {
 			f, _ := newRestored(t)
 			f.seenBy(thisHub)
 			f.opens()
-			f.cluster.hold = make(chan struct{})
+			f.cluster.hold, f.cluster.ends = make(chan struct{}), make(chan struct{})
 			test.begin(f)
 
 			for deadline := time.Now().Add(time.Minute); len(f.cluster.actions()) < 2; time.Sleep(time.Millisecond) {
@@ -239,6 +239,8 @@ func TestTakeoverEndsWhatIsUnderWay(t *testing.T) {
 					t.Error(message)
 				}
 			}
+
+			close(f.cluster.ends)
 
 			for deadline := time.Now().Add(5 * time.Second); f.r.runner.job("uid-of-app").running(); time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
