@@ -70,8 +70,8 @@ func kubectl(t *testing.T, hub *env.Hub, stdin string, args ...string) string {
 	return stdout
 }
 
-// betweenLooks is the pause between two processes of kubectl that look for the same thing: each takes time of all other tests.
-const betweenLooks = 250 * time.Millisecond
+// pollPause is the pause between two processes of kubectl that ask for the same thing: each takes time of all other tests.
+const pollPause = 250 * time.Millisecond
 
 // eventually polls kubectl until it succeeds and check accepts its output.
 func eventually(t *testing.T, hub *env.Hub, what string, check func(stdout string) error, args ...string) {
@@ -84,7 +84,7 @@ func eventually(t *testing.T, hub *env.Hub, what string, check func(stdout strin
 		}
 
 		if err != nil {
-			time.Sleep(betweenLooks)
+			time.Sleep(pollPause)
 		}
 
 		return err
