@@ -93,7 +93,7 @@ func TestHelmReleaseCrash(t *testing.T) {
 
 	r.restartController()
 	r.apply(kubeconfigManifest(t, "demo-kubeconfig", r.hub) + "\n    # rotated\n")
-	r.handled("app", "after")
+	r.handled("ohr", "app", "after")
 	r.wantRecords("app", "1 superseded", "2 deployed")
 
 	if got := r.charts.Downloads(); got != downloads {

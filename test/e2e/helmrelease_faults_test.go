@@ -87,7 +87,7 @@ func TestHelmReleaseRetries(t *testing.T) {
 		t.Errorf("status: %+v", got)
 	}
 
-	r.handled("app", "no more") // a request starts the count anew
+	r.handled("ohr", "app", "no more") // a request starts the count anew
 	r.apply(r.release("    values: {data: {greeting: again}}"))
 	r.ready("ohr", "app")
 	r.waitData("app", map[string]string{"chart": "1.0.0", "greeting": "again"})
@@ -116,7 +116,7 @@ func TestHelmReleaseOwnership(t *testing.T) {
 	r.apply(r.releaseOf("second", "1.0.0", "  releaseName: app", "  takeOwnership: true"))
 	r.ready("ohr", "second")
 	r.wantRecords("app", "1 superseded", "2 deployed")
-	r.handled("second", "again")
+	r.handled("ohr", "second", "again")
 	r.wantRecords("app", "1 superseded", "2 deployed")
 
 	// One that Helm made by hand has none of our labels.

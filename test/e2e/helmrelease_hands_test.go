@@ -26,13 +26,13 @@ func TestHelmReleaseByHand(t *testing.T) {
 	r.ready("ohr", "app")
 
 	r.byHand("app", 1, "pending-upgrade")
-	r.handled("app", "during the upgrade")
+	r.handled("ohr", "app", "during the upgrade")
 	r.waitCondition("ohr", "app", v1alpha1.ConditionReleased, metav1.ConditionFalse, v1alpha1.ReasonLocked)
 	r.wantRecords("app", "1 deployed", "2 pending-upgrade")
 
 	r.setRecord("app", 2, "deployed")
 	r.setRecord("app", 1, "superseded")
-	r.handled("app", "after the upgrade")
+	r.handled("ohr", "app", "after the upgrade")
 	r.waitRecords("app", "1 superseded", "2 superseded", "3 deployed")
 	r.waitData("app", map[string]string{"chart": "1.0.0", "greeting": "hello"})
 	r.ready("ohr", "app")
@@ -40,12 +40,12 @@ func TestHelmReleaseByHand(t *testing.T) {
 	// A rollback copies the labels of the revision that it goes back to.
 	r.byHand("app", 3, "deployed")
 	r.setRecord("app", 3, "superseded")
-	r.handled("app", "after the rollback")
+	r.handled("ohr", "app", "after the rollback")
 	r.waitRecords("app", "1 superseded", "2 superseded", "3 superseded", "4 superseded", "5 deployed")
 	r.ready("ohr", "app")
 
 	for i := range 3 {
-		r.handled("app", fmt.Sprintf("again %d", i))
+		r.handled("ohr", "app", fmt.Sprintf("again %d", i))
 	}
 
 	r.ready("ohr", "app")

@@ -48,7 +48,7 @@ func TestHelmReleaseHooks(t *testing.T) {
 	r.waitEvent("TestFailed", "app-hook")
 	r.waitData("app", map[string]string{"chart": "1.5.0", "greeting": "hello"})
 
-	r.handled("app", "again")
+	r.handled("ohr", "app", "again")
 	r.stalls("app", v1alpha1.ReasonTestsFailed)
 	r.wantRecords("app", "1 superseded", "2 deployed")
 

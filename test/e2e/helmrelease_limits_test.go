@@ -75,7 +75,7 @@ func TestHelmReleaseKubeconfigRotation(t *testing.T) {
 
 		return nil
 	})
-	r.handled("app", "after the rotation")
+	r.handled("ohr", "app", "after the rotation")
 	r.ready("ohr", "app")
 	r.wantRecords("app", "1 deployed")
 

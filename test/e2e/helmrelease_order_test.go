@@ -81,7 +81,7 @@ func TestHelmReleaseDrift(t *testing.T) {
 		t.Fatal(err, stderr)
 	}
 
-	r.handled("app", "look")
+	r.handled("ohr", "app", "look")
 
 	if message := r.waitCondition("ohr", "app", v1alpha1.ConditionDrifted, metav1.ConditionTrue, v1alpha1.ReasonDriftFound); !strings.Contains(message, "/data/greeting") {
 		t.Error(message)

@@ -26,7 +26,7 @@ func TestHelmReleaseProvenance(t *testing.T) {
 	r.wantRecords("app")
 
 	r.charts.AddFile("demo-1.0.0.tgz.prov", ours.Sign(chartserver.ConfigMapChart("demo", "1.0.0")))
-	r.handled("app", "signed")
+	r.handled("ohr", "app", "signed")
 	r.ready("ohr", "app")
 
 	r.trust(other)

@@ -108,13 +108,6 @@ func (r *releasing) waitData(name string, want map[string]string) {
 	})
 }
 
-// handled asks for a reconcile and waits until it is done.
-func (r *releasing) handled(name, token string) {
-	r.t.Helper()
-	r.request("ohr", name, token)
-	r.waitShows("the request to be handled", "ohr", name, "{.status.lastHandledReconcileAt}", token)
-}
-
 // A release is installed, follows its values and their Secret, is left alone when nothing changes, and is uninstalled.
 func TestHelmRelease(t *testing.T) {
 	t.Parallel()
@@ -132,7 +125,7 @@ func TestHelmRelease(t *testing.T) {
 	}
 
 	// A second run does nothing, and downloads nothing.
-	r.handled("app", "again")
+	r.handled("ohr", "app", "again")
 	r.wantRecords("app", "1 deployed")
 
 	if got := r.charts.Downloads(); got != 1 {

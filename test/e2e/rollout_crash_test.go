@@ -63,7 +63,7 @@ func (f *fleet) upgradedOnce(names ...string) {
 	f.t.Helper()
 
 	for _, name := range names {
-		f.wait(name+" to be done", func() error { return f.shows("ocl", name, "{.status.rollout.last.result}", "Done") })
+		f.waitShows(name+" to be done", "ocl", name, "{.status.rollout.last.result}", "Done")
 		f.waitCondition("ocl", name, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	}
 

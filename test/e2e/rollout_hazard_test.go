@@ -159,7 +159,7 @@ func TestRolloutHazard(t *testing.T) {
 			f.apply(tiered("c", "prod", "v1.36.1"), tiered("a", "canary", "v1.36.1"))
 
 			for _, name := range []string{"a", "c"} {
-				f.wait(name+" to be done", func() error { return f.shows("ocl", name, "{.status.rollout.last.result}", "Done") })
+				f.waitShows(name+" to be done", "ocl", name, "{.status.rollout.last.result}", "Done")
 			}
 
 			if got := f.clusterWrites(); !slices.Equal(got, []string{"a", "c"}) {

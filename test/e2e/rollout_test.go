@@ -115,7 +115,7 @@ func TestRollout(t *testing.T) {
 	f.apply(tiered("canary", "canary", "v1.36.1"))
 
 	for _, name := range []string{"canary", "prod-a", "prod-b"} {
-		f.wait(name+" to run v1.36.1", func() error { return f.shows("ocl", name, "{.status.rollout.last.result}", "Done") })
+		f.waitShows(name+" to run v1.36.1", "ocl", name, "{.status.rollout.last.result}", "Done")
 		f.waitCondition("ocl", name, v1alpha1.ConditionSynced, metav1.ConditionTrue, "")
 	}
 
@@ -205,7 +205,7 @@ func TestRolloutFailure(t *testing.T) {
 	f.apply(tiered("canary", "canary", "v1.36.1"), tiered("prod", "prod", "v1.36.1"))
 
 	for _, name := range []string{"canary", "prod"} {
-		f.wait(name+" to run v1.36.1", func() error { return f.shows("ocl", name, "{.status.rollout.last.result}", "Done") })
+		f.waitShows(name+" to run v1.36.1", "ocl", name, "{.status.rollout.last.result}", "Done")
 	}
 
 	f.waitShows("the end of the stop", "orp", "fleet", "{.status.conditions[?(@.type==\"RolloutStopped\")].status}", "")

@@ -75,8 +75,15 @@ func (s *space) request(resource, name, token string) {
 	must(s.ours(shortNames[resource]).Patch(s.t.Context(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}))(s.t)
 }
 
-// put makes objects of ours, or changes what the manifests say of those that are there. Other than apply it asks first for
-// nothing, so edits follow one another as fast as they can.
+// handled asks for a look at an object of ours, and waits until it is over.
+func (s *space) handled(resource, name, token string) {
+	s.t.Helper()
+	s.request(resource, name, token)
+	s.waitShows("the request to be handled", resource, name, "{.status.lastHandledReconcileAt}", token)
+}
+
+// put makes objects of ours, or changes what the manifests say of those that are there. Unlike apply it reads nothing first,
+// so edits follow one another as fast as they can.
 func (s *space) put(manifests ...string) {
 	s.t.Helper()
 

@@ -116,7 +116,26 @@ func testApplier(t *testing.T, hub *env.Hub) {
 		t.Errorf("kubectl after that: %s", got)
 	}
 
-	// A kind that was not there when the kinds were read, and an integer that is no floating-point number.
+	// One that is refused keeps no other from being applied.
+	err = applier.Apply(ctx, "shop", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndatum: {}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n")
+	if err == nil || !strings.Contains(err.Error(), `ConfigMap "bad"`) || !strings.Contains(err.Error(), `unknown field "datum"`) {
+		t.Errorf("a field that does not exist: %v", err)
+	}
+
+	if _, err := client.Get(ctx, "good", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+
+	err = applier.Apply(ctx, "other", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad, namespace: shop}\n")
+	if err == nil || !strings.Contains(err.Error(), `namespace "shop", not of "other"`) {
+		t.Errorf("another namespace: %v", err)
+	}
+
+	testNewKind(t, applier, apply)
+}
+
+// testNewKind: a kind that was not there when the kinds were read, and an integer that is no floating-point number.
+func testNewKind(t *testing.T, applier *kubectl.Applier, apply func(manifest string) string) {
 	apply(`apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: counts.example.com}
@@ -128,27 +147,12 @@ spec:
 `)
 
 	const count = "apiVersion: example.com/v1\nkind: Count\nmetadata: {name: large}\nof: 9007199254740993\n"
-	if err := env.Eventually(ctx, time.Minute, "the new kind", func(ctx context.Context) error { return applier.Apply(ctx, "shop", count) }); err != nil {
+	if err := env.Eventually(t.Context(), time.Minute, "the new kind", func(ctx context.Context) error { return applier.Apply(ctx, "shop", count) }); err != nil {
 		t.Fatal(err)
 	}
 
 	if got := apply(count); got != "count.example.com/large unchanged\n" {
 		t.Errorf("kubectl after that: %s", got)
-	}
-
-	err = applier.Apply(ctx, "other", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad, namespace: shop}\n")
-	if err == nil || !strings.Contains(err.Error(), `namespace "shop", not of "other"`) {
-		t.Errorf("another namespace: %v", err)
-	}
-
-	// One that is refused keeps no other from being applied.
-	err = applier.Apply(ctx, "shop", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: bad}\ndatum: {}\n", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: good}\n")
-	if err == nil || !strings.Contains(err.Error(), `ConfigMap "bad"`) || !strings.Contains(err.Error(), `unknown field "datum"`) {
-		t.Errorf("a field that does not exist: %v", err)
-	}
-
-	if _, err := client.Get(ctx, "good", metav1.GetOptions{}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,6 +31,9 @@ import (
 // fieldManager is that of `kubectl apply`.
 const fieldManager = "kubectl-client-side-apply"
 
+// requestTimeout bounds each request, in time.
+const requestTimeout = time.Minute
+
 // yamlBufferSize is how much of a manifest is looked at to tell JSON from YAML, in bytes.
 const yamlBufferSize = 4096
 
@@ -44,6 +48,7 @@ type Applier struct {
 func NewApplier(config *rest.Config) (*Applier, error) {
 	config = rest.CopyConfig(config)
 	config.WarningHandler = rest.NoWarnings{}
+	config.Timeout = requestTimeout
 
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
