@@ -54,8 +54,20 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 			m.options.HealthChanged()
 		}
 
-		m.waitToReopen(ctx, pauses.Next(), reopened)
+		pause := pauses.Next()
+		if !synced && m.leftToFirst(resourceType) {
+			pause = max(pause, backoff.Jitter(m.options.AwayDelay))
+		}
+
+		m.waitToReopen(ctx, pause, reopened)
 	}
+}
+
+// leftToFirst reports whether a watch may leave it to that of the first kind to find out that Omni is back: all are lost, and
+// that one reopens the others when it is complete. Each request that Omni does not answer has been signed and sent for nothing,
+// and there are as many as kinds for each connection.
+func (m *Mirror) leftToFirst(resourceType resource.Type) bool {
+	return resourceType != mirroredKinds()[0].resourceType && m.health.allLost()
 }
 
 // waitToReopen waits before a watch is opened again. Watches that ReopenWatches wakes still wait for a short random

@@ -82,6 +82,16 @@ func (k *healthKeeper) synced() bool {
 	return k.current.Synced
 }
 
+// allLost reports whether every watch has failed.
+func (k *healthKeeper) allLost() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	_, lost := k.lostWatches()
+
+	return lost == len(mirroredKinds())
+}
+
 // lost records a failed watch. It reports whether Health changed.
 func (k *healthKeeper) lost(resourceType resource.Type, err error) bool {
 	k.mu.Lock()

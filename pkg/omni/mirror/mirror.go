@@ -22,6 +22,8 @@ const (
 	// all of them are back soon after the first.
 	resyncMinDelay = 500 * time.Millisecond
 	resyncMaxDelay = 15 * time.Second
+	// awayDelay is the pause of all watches but one while none can be opened, shortened by up to half at random: see leftToFirst.
+	awayDelay = 2 * time.Minute
 	// writeVisibleTimeout is how long the mirror waits for one of our own writes. Afterwards it no longer reports
 	// ErrBehind for it, and opens the watch again that has not shown it.
 	writeVisibleTimeout = 10 * time.Second
@@ -39,6 +41,8 @@ type Options struct {
 	HealthChanged func()
 	// ResyncMinDelay and ResyncMaxDelay replace the defaults.
 	ResyncMinDelay, ResyncMaxDelay time.Duration
+	// AwayDelay replaces the default.
+	AwayDelay time.Duration
 	// BootstrapTimeout replaces the default.
 	BootstrapTimeout time.Duration
 	// WriteVisibleTimeout replaces the default.
@@ -81,6 +85,7 @@ func (o Options) withDefaults() Options {
 	}{
 		{&o.ResyncMinDelay, resyncMinDelay},
 		{&o.ResyncMaxDelay, resyncMaxDelay},
+		{&o.AwayDelay, awayDelay},
 		{&o.BootstrapTimeout, bootstrapTimeout},
 		{&o.WriteVisibleTimeout, writeVisibleTimeout},
 		{&o.WatchLife, watchLife},

@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
@@ -102,4 +105,57 @@ func TestRestIsShortForTheHurried(t *testing.T) {
 	if took := time.Since(started); took < 4*time.Millisecond || took > 10*time.Second {
 		t.Errorf("took %s", took)
 	}
+}
+
+// awayOmni refuses every watch while it is away, and counts the requests of each kind.
+type awayOmni struct {
+	*omnitest.FakeOmni
+
+	mu       sync.Mutex
+	back     bool
+	requests map[resource.Type]int
+}
+
+func (a *awayOmni) WatchKind(ctx context.Context, kind resource.Kind, events chan<- state.Event, options ...state.WatchKindOption) error {
+	a.mu.Lock()
+	a.requests[kind.Type()]++
+	back := a.back
+	a.mu.Unlock()
+
+	if !back {
+		return status.Error(codes.Unavailable, "away")
+	}
+
+	return a.FakeOmni.WatchKind(ctx, kind, events, options...)
+}
+
+// TestOneWatchAsksWhileOmniIsAway checks that of the watches of an Omni that is away one is tried often, and that all are back
+// soon after it is.
+func TestOneWatchAsksWhileOmniIsAway(t *testing.T) {
+	source := &awayOmni{FakeOmni: omnitest.NewFakeOmni(), requests: map[resource.Type]int{}}
+
+	m := Start(t.Context(), source, Options{ResyncMinDelay: time.Millisecond, ResyncMaxDelay: 2 * time.Millisecond, AwayDelay: time.Hour})
+	defer m.Stop()
+
+	asked := func(resourceType resource.Type) int {
+		source.mu.Lock()
+		defer source.mu.Unlock()
+
+		return source.requests[resourceType]
+	}
+
+	omnitest.Eventually(t, "many requests of the first kind", func() bool { return asked(omnires.ClusterType) > 500 })
+
+	// Until all are lost, the others ask as often.
+	for _, kind := range mirroredKinds()[1:] {
+		if requests := asked(kind.resourceType); requests > 100 {
+			t.Errorf("%d requests for %s", requests, kind.resourceType)
+		}
+	}
+
+	source.mu.Lock()
+	source.back = true
+	source.mu.Unlock()
+
+	omnitest.Eventually(t, "synced", m.Synced)
 }
