@@ -14,7 +14,7 @@ func (b busy) servers() float64 {
 }
 
 // watchBusy notes the processor time that every process takes while something is done.
-func (b *stage) watchBusy(what string, do func() error) error {
+func (b *bench) watchBusy(what string, do func() error) error {
 	before, begin := b.cpuTimes(), time.Now()
 	err := do()
 	row := busy{What: what, Seconds: time.Since(begin).Seconds(), CPU: map[string]float64{}}
@@ -34,7 +34,7 @@ func (b *stage) watchBusy(what string, do func() error) error {
 }
 
 // cpuTimes is the processor time of every process so far; one that has just ended is left out.
-func (b *stage) cpuTimes() map[string]time.Duration {
+func (b *bench) cpuTimes() map[string]time.Duration {
 	times := map[string]time.Duration{}
 
 	for name, pid := range b.stack.ProcessIDs() {

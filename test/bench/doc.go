@@ -9,9 +9,9 @@
 // The parts, a file each. Pure, with tests: settings.go (sizes), samples.go (percentiles),
 // figures.go and report.go (tables), crd.go (a CRD out of our OpenAPI document), auditlog.go (who
 // wrote what), proc.go (memory and CPU time of a process), objects.go (manifests). With processes:
-// stage.go (the stack), verbs.go and rounds.go (our API against a CRD), latency.go, fleet.go, idle.go,
+// bench.go (the stack), verbs.go and rounds.go (our API against a CRD), latency.go, fleet.go, idle.go,
 // restart.go, memory.go, profiles.go, rollout.go, storm.go, and for Helm releases next to Flux releases.go (the run),
-// releases_effort.go, releases_stage.go, releases_watch.go, with releases_objects.go and
+// releases_effort.go, releases_sides.go, releases_watch.go, with releases_objects.go and
 // releases_figures.go, which are pure.
 //
 // Plots: plots.go (which figures they show) and draw.go (how they look).

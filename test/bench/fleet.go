@@ -13,7 +13,7 @@ const creators = 8
 
 // growTo adds clusters until the fleet has this many, waits until they run and the controller has
 // nothing to do, and reports how long it took.
-func (b *stage) growTo(ctx context.Context, size int) error {
+func (b *bench) growTo(ctx context.Context, size int) error {
 	first, added := b.size, size-b.size
 	if added <= 0 {
 		return nil
@@ -59,7 +59,7 @@ func (b *stage) growTo(ctx context.Context, size int) error {
 }
 
 // applyClusters applies the clusters first, first+1 ... and returns when the last was accepted.
-func (b *stage) applyClusters(ctx context.Context, first int, names []string, machines [][machinesPerCluster]string) (time.Time, error) {
+func (b *bench) applyClusters(ctx context.Context, first int, names []string, machines [][machinesPerCluster]string) (time.Time, error) {
 	err := inParallel(ctx, creators, len(names), func(ctx context.Context, _, i int) error {
 		names[i] = fleetName(first + i)
 
@@ -70,7 +70,7 @@ func (b *stage) applyClusters(ctx context.Context, first int, names []string, ma
 }
 
 // applyCluster applies the four objects of a cluster.
-func (b *stage) applyCluster(ctx context.Context, name, connection string, machines [machinesPerCluster]string) error {
+func (b *bench) applyCluster(ctx context.Context, name, connection string, machines [machinesPerCluster]string) error {
 	for _, o := range fleetCluster(name, connection, machines) {
 		path := ourPath(fleetNamespace, o.resource) + "/" + o.name()
 		if err := apply(b.admin, path, encode(o.object)).Do(ctx).Error(); err != nil {
@@ -81,7 +81,7 @@ func (b *stage) applyCluster(ctx context.Context, name, connection string, machi
 	return nil
 }
 
-func (b *stage) waitReady(ctx context.Context, names []string) error {
+func (b *bench) waitReady(ctx context.Context, names []string) error {
 	last := time.Now()
 
 	return env.Eventually(ctx, stepTimeout+time.Duration(len(names))*clusterTimeout, fmt.Sprintf("%d clusters to run", len(names)), func(context.Context) error {
@@ -101,9 +101,9 @@ func (b *stage) waitReady(ctx context.Context, names []string) error {
 }
 
 // clusterCount is how many clusters there are with so many new ones, the probe included.
-func (b *stage) clusterCount(added int) int {
+func (b *bench) clusterCount(added int) int {
 	count := b.size + added
-	if b.settings.runs("b") {
+	if b.settings.runs(partLatency) {
 		count++
 	}
 
@@ -125,11 +125,11 @@ func growthName(added, first int, event string) string {
 // growthBusy names the processor time of new clusters.
 func growthBusy(added, first int) string { return fmt.Sprintf("%d clusters after %d", added, first) }
 
-func (b *stage) reportGrowth(names []string, first int, begin, applied, idle time.Time) error {
+func (b *bench) reportGrowth(names []string, first int, begin, applied, idle time.Time) error {
 	synced, ready := b.clusters.lastOf(names)
 
 	seconds := func(name string, at time.Time, note string) figure {
-		return figure{Part: "d", Name: growthName(len(names), first, name), Value: at.Sub(begin).Seconds(), Unit: "s", Note: note}
+		return figure{Part: partGrowth, Name: growthName(len(names), first, name), Value: at.Sub(begin).Seconds(), Unit: "s", Note: note}
 	}
 
 	writes, last := b.writesToOmni()
@@ -146,7 +146,7 @@ func (b *stage) reportGrowth(names []string, first int, begin, applied, idle tim
 		seconds("all shown as ready", ready, "the simulated machines need about a second"),
 		seconds("controller idle", idle, ""),
 		figure{
-			Part: "d", Name: growthName(len(names), first, "writes to our API per cluster"), Value: float64(total(ours)) / float64(len(names)), Unit: "writes", Note: list(ours),
+			Part: partGrowth, Name: growthName(len(names), first, "writes to our API per cluster"), Value: float64(total(ours)) / float64(len(names)), Unit: "writes", Note: list(ours),
 		},
 	)
 	b.results.lines = append(b.results.lines, goLine{
@@ -159,7 +159,7 @@ func (b *stage) reportGrowth(names []string, first int, begin, applied, idle tim
 
 // writesToOmni counts what the simulator has accepted since it was told to forget, and when the
 // last came.
-func (b *stage) writesToOmni() (int, time.Time) {
+func (b *bench) writesToOmni() (int, time.Time) {
 	var last time.Time
 
 	writes := b.omnis.writes()
@@ -173,7 +173,7 @@ func (b *stage) writesToOmni() (int, time.Time) {
 }
 
 // startProbe makes the cluster whose changes are timed.
-func (b *stage) startProbe(ctx context.Context) error {
+func (b *bench) startProbe(ctx context.Context) error {
 	machines, err := b.omnis.addMachines(0, 1)
 	if err != nil {
 		return err

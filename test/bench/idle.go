@@ -56,7 +56,7 @@ func parseLoad(metrics string) (load, error) {
 
 // waitIdle waits until the controller has looked at something at least so often since its start
 // and its queues stay empty. It returns when they became empty for good.
-func (b *stage) waitIdle(ctx context.Context, runs int) (time.Time, error) {
+func (b *bench) waitIdle(ctx context.Context, runs int) (time.Time, error) {
 	var since time.Time
 
 	err := env.Eventually(ctx, stepTimeout, "omni-controller to be idle", func(ctx context.Context) error {
@@ -95,7 +95,7 @@ func (b *stage) waitIdle(ctx context.Context, runs int) (time.Time, error) {
 }
 
 // idleRequests counts what the controller asks Omni while nothing happens.
-func (b *stage) idleRequests(ctx context.Context) error {
+func (b *bench) idleRequests(ctx context.Context) error {
 	if _, err := b.waitIdle(ctx, 0); err != nil {
 		return err
 	}
@@ -115,7 +115,7 @@ func (b *stage) idleRequests(ctx context.Context) error {
 		rate := float64(requests) / b.settings.IdleWindow.Seconds()
 
 		b.results.add(figure{
-			Part: "c", Name: what, Value: rate, Unit: "requests/s", Aim: below(1),
+			Part: partIdle, Name: what, Value: rate, Unit: "requests/s", Aim: below(1),
 			Note: fmt.Sprintf("%d requests in %s, %d of them writes", requests, b.settings.IdleWindow, writes),
 		})
 		b.results.lines = append(b.results.lines, goLine{

@@ -35,7 +35,7 @@ const (
 )
 
 // latencies times changes in both directions, with so many other clusters.
-func (b *stage) latencies(ctx context.Context, others int) error {
+func (b *bench) latencies(ctx context.Context, others int) error {
 	if _, err := b.waitIdle(ctx, 0); err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (b *stage) latencies(ctx context.Context, others int) error {
 }
 
 // applyLatency changes a label with kubectl apply and waits for the write to Omni.
-func (b *stage) applyLatency(ctx context.Context, others int) error {
+func (b *bench) applyLatency(ctx context.Context, others int) error {
 	var fromStart, fromReturn samples
 
 	for i := range b.settings.Samples {
@@ -74,7 +74,7 @@ func (b *stage) applyLatency(ctx context.Context, others int) error {
 		fromStart = append(fromStart, written.Sub(begin))
 		fromReturn = append(fromReturn, written.Sub(returned))
 
-		if err := breathe(ctx); err != nil {
+		if err := pauseBetweenSamples(ctx); err != nil {
 			return err
 		}
 	}
@@ -87,7 +87,7 @@ func (b *stage) applyLatency(ctx context.Context, others int) error {
 }
 
 // waitWrite waits for the update of the probe in Omni and returns when it was.
-func (b *stage) waitWrite(ctx context.Context) (time.Time, error) {
+func (b *bench) waitWrite(ctx context.Context) (time.Time, error) {
 	deadline := time.Now().Add(sampleTimeout)
 
 	for time.Now().Before(deadline) {
@@ -109,7 +109,7 @@ func (b *stage) waitWrite(ctx context.Context) (time.Time, error) {
 
 // statusLatency changes what Omni says of the cluster and waits until a watch through the
 // aggregator shows it, and a get as well.
-func (b *stage) statusLatency(ctx context.Context, others int) error {
+func (b *bench) statusLatency(ctx context.Context, others int) error {
 	var toWatch, toGet samples
 
 	for i := range b.settings.Samples {
@@ -139,7 +139,7 @@ func (b *stage) statusLatency(ctx context.Context, others int) error {
 
 		toGet = append(toGet, time.Since(begin))
 
-		if err := breathe(ctx); err != nil {
+		if err := pauseBetweenSamples(ctx); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (b *stage) statusLatency(ctx context.Context, others int) error {
 	return nil
 }
 
-func (b *stage) waitShown(ctx context.Context, want int32) (time.Time, error) {
+func (b *bench) waitShown(ctx context.Context, want int32) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
 	defer cancel()
 
@@ -159,16 +159,16 @@ func (b *stage) waitShown(ctx context.Context, want int32) (time.Time, error) {
 }
 
 // reportLatency adds the figures of one kind of sample.
-func (b *stage) reportLatency(what string, others int, taken samples, aimed bool, note string) {
+func (b *bench) reportLatency(what string, others int, taken samples, aimed bool, note string) {
 	var bound *aim
 	if aimed {
 		bound = below(0.5)
 	}
 
 	b.results.add(
-		figure{Part: "b", Name: latencyName(what, others, "p50"), Value: taken.percentile(50).Seconds(), Unit: "s", Note: note},
+		figure{Part: partLatency, Name: latencyName(what, others, "p50"), Value: taken.percentile(50).Seconds(), Unit: "s", Note: note},
 		figure{
-			Part: "b", Name: latencyName(what, others, "p99"), Value: taken.percentile(99).Seconds(), Unit: "s", Aim: bound,
+			Part: partLatency, Name: latencyName(what, others, "p99"), Value: taken.percentile(99).Seconds(), Unit: "s", Aim: bound,
 			Note: fmt.Sprintf("%d samples, largest %s s", len(taken), number(taken.percentile(100).Seconds())),
 		},
 	)
@@ -180,19 +180,14 @@ func latencyName(what string, others int, percentile string) string {
 }
 
 // addLine adds the line for benchstat of one kind of sample.
-func (b *stage) addLine(name string, others int, taken samples, extra ...metric) {
+func (b *bench) addLine(name string, others int, taken samples, extra ...metric) {
 	b.results.lines = append(b.results.lines, goLine{
 		name: fmt.Sprintf("%s/others=%d", name, others), count: len(taken), per: taken.percentile(50),
 		extra: append([]metric{{float64(taken.percentile(99).Nanoseconds()), "p99-ns"}}, extra...),
 	})
 }
 
-// breathe waits between two samples.
-func breathe(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(pause + rand.N(pause)):
-		return nil
-	}
+// pauseBetweenSamples waits between two samples.
+func pauseBetweenSamples(ctx context.Context) error {
+	return sleep(ctx, pause+rand.N(pause))
 }

@@ -53,7 +53,7 @@ func run() error {
 }
 
 func measure(ctx context.Context, s settings, r *results) (err error) {
-	b, err := startStage(ctx, s, r)
+	b, err := startBench(ctx, s, r)
 	if err != nil {
 		return err
 	}
@@ -89,30 +89,30 @@ type step struct {
 	do     func(context.Context) error
 }
 
-func (b *stage) steps() []step {
+func (b *bench) steps() []step {
 	s := b.settings
-	small, large := strings.ContainsAny(s.Parts, "bcdefijk"), strings.ContainsAny(s.Parts, "cefijk")
+	small, large := strings.ContainsAny(s.Parts, smallParts), strings.ContainsAny(s.Parts, largeParts)
 
 	return []step{
-		{"memory without clusters", s.runs("f"), func(context.Context) error { return b.readMemory("settled", atRest(0, s.Settle), nil) }},
-		{"a cluster whose changes are timed", s.runs("b"), b.startProbe},
-		{"latency without other clusters", s.runs("b"), func(ctx context.Context) error { return b.latencies(ctx, 0) }},
+		{"memory without clusters", s.runs(partMemory), func(context.Context) error { return b.readMemory("settled", atRest(0, s.Settle), nil) }},
+		{"a cluster whose changes are timed", s.runs(partLatency), b.startProbe},
+		{"latency without other clusters", s.runs(partLatency), func(ctx context.Context) error { return b.latencies(ctx, 0) }},
 		{fmt.Sprintf("%d new clusters", s.Few), small, func(ctx context.Context) error { return b.growTo(ctx, s.Few) }},
-		{"memory, at once and settled", s.runs("f"), b.memoryOfFleet},
-		{"requests of the idle fleet", s.runs("c"), b.idleRequests},
-		{fmt.Sprintf("latency with %d other clusters", s.Few), s.runs("b"), func(ctx context.Context) error { return b.latencies(ctx, s.Few) }},
+		{"memory, at once and settled", s.runs(partMemory), b.memoryOfFleet},
+		{"requests of the idle fleet", s.runs(partIdle), b.idleRequests},
+		{fmt.Sprintf("latency with %d other clusters", s.Few), s.runs(partLatency), func(ctx context.Context) error { return b.latencies(ctx, s.Few) }},
 		{fmt.Sprintf("%d clusters", s.Many), large, func(ctx context.Context) error { return b.growTo(ctx, s.Many) }},
-		{"memory, at once and settled", s.runs("f"), b.memoryOfFleet},
-		{"requests of the idle fleet", s.runs("c"), b.idleRequests},
-		{"restart of omni-controller", s.runs("e"), b.restartController},
-		{"restart of omni-apiserver", s.runs("e"), b.restartAPIServer},
-		{"status traffic", s.runs("k"), b.traffic},
-		{"clusters that wait for their turn", s.runs("i"), b.hold},
-		{"a rollout", s.runs("i"), b.rollOut},
-		{"our API against a CRD", s.runs("a"), b.compareAPIs},
-		{fmt.Sprintf("omni-apiserver with %d objects", s.Stored), s.runs("h"), b.memoryOfObjects},
-		{"Helm releases next to Flux", s.runs("g"), b.compareReleases},
-		{"a storm", s.runs("j"), b.storms}, // the last one: what hangs stays
+		{"memory, at once and settled", s.runs(partMemory), b.memoryOfFleet},
+		{"requests of the idle fleet", s.runs(partIdle), b.idleRequests},
+		{"restart of omni-controller", s.runs(partRestarts), b.restartController},
+		{"restart of omni-apiserver", s.runs(partRestarts), b.restartAPIServer},
+		{"status traffic", s.runs(partTraffic), b.traffic},
+		{"clusters that wait for their turn", s.runs(partRollout), b.hold},
+		{"a rollout", s.runs(partRollout), b.rollOut},
+		{"our API against a CRD", s.runs(partAPIs), b.compareAPIs},
+		{fmt.Sprintf("omni-apiserver with %d objects", s.Stored), s.runs(partObjects), b.memoryOfObjects},
+		{"Helm releases next to Flux", s.runs(partReleases), b.compareReleases},
+		{"a storm", s.runs(partStorm), b.storms}, // the last one: what hangs stays
 	}
 }
 

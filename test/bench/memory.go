@@ -10,7 +10,7 @@ const mebibyte = 1 << 20
 
 // memoryOfFleet reads the memory as the load left it, and after a rest. The aim is about the
 // largest fleet at rest.
-func (b *stage) memoryOfFleet(ctx context.Context) error {
+func (b *bench) memoryOfFleet(ctx context.Context) error {
 	if err := b.readMemory("loaded", fmt.Sprintf("%d clusters, at once", b.size), nil); err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (b *stage) memoryOfFleet(ctx context.Context) error {
 func ourPrograms() []string { return []string{"omni-apiserver", "omni-controller"} }
 
 // readMemory reports the memory of both of our programs, for benchstat in a state of one word.
-func (b *stage) readMemory(state, when string, bound *aim) error {
+func (b *bench) readMemory(state, when string, bound *aim) error {
 	for _, name := range ourPrograms() {
 		now, err := memoryOf(b.stack.ProcessIDs()[name])
 		if err != nil {

@@ -11,10 +11,10 @@ func TestMemoryFigures(t *testing.T) {
 	held := memory{resident: 250 << 20, file: 100 << 20, peak: 300 << 20}
 	want := []figure{
 		{
-			Part: "f", Name: "omni-apiserver with 15 clusters, after 2s of rest", Value: 250, Unit: "MiB", Aim: below(200),
+			Part: partMemory, Name: "omni-apiserver with 15 clusters, after 2s of rest", Value: 250, Unit: "MiB", Aim: below(200),
 			Note: "of which 100 MiB are files; peak so far 300 MiB",
 		},
-		{Part: "f", Name: "omni-apiserver with 15 clusters, after 2s of rest, anonymous", Value: 150, Unit: "MiB"},
+		{Part: partMemory, Name: "omni-apiserver with 15 clusters, after 2s of rest, anonymous", Value: 150, Unit: "MiB"},
 	}
 
 	if diff := cmp.Diff(want, memoryFigures("f", memoryName("omni-apiserver", atRest(15, 2*time.Second)), held, below(200))); diff != "" {

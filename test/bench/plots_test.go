@@ -20,7 +20,7 @@ func measuredRun() *results {
 	r := &results{Settings: settings{Few: 5, Many: 15, Settle: time.Second}}
 
 	for _, name := range []string{"get", "list by all clients"} {
-		r.add(figure{Part: "a", Name: rateName(name), Value: 2}, figure{Part: "a", Name: costName(name), Value: 0.5})
+		r.add(figure{Part: partAPIs, Name: rateName(name), Value: 2}, figure{Part: partAPIs, Name: costName(name), Value: 0.5})
 	}
 
 	for _, size := range []int{0, 5, 15} {
@@ -31,11 +31,11 @@ func measuredRun() *results {
 
 	for _, size := range []int{0, 5} {
 		for _, what := range []string{startsToOmni, returnsToOmni, changesToGet} {
-			r.add(figure{Part: "b", Name: latencyName(what, size, "p50"), Value: -0.01}, figure{Part: "b", Name: latencyName(what, size, "p99"), Value: 0.2})
+			r.add(figure{Part: partLatency, Name: latencyName(what, size, "p50"), Value: -0.01}, figure{Part: partLatency, Name: latencyName(what, size, "p99"), Value: 0.2})
 		}
 	}
 
-	r.add(figure{Part: "d", Name: growthName(5, 0, allSynced), Value: 10}, figure{Part: "d", Name: growthName(10, 5, allSynced), Value: 30})
+	r.add(figure{Part: partGrowth, Name: growthName(5, 0, allSynced), Value: 10}, figure{Part: partGrowth, Name: growthName(10, 5, allSynced), Value: 30})
 	r.Busy = []busy{
 		{What: growthBusy(5, 0), CPU: map[string]float64{"omni-controller": 5, "kube-apiserver": 10, "etcd": 5}},
 		{What: growthBusy(10, 5), CPU: map[string]float64{"omni-controller": 20, "kube-apiserver": 30, "etcd": 10}},
@@ -160,7 +160,7 @@ func TestGrowthIsPerNewCluster(t *testing.T) {
 
 func TestLaterRunCounts(t *testing.T) {
 	earlier, later := measuredRun(), &results{Settings: settings{Few: 7, Many: 15, Settle: time.Minute}}
-	later.add(figure{Part: "a", Name: rateName("get"), Value: 3})
+	later.add(figure{Part: partAPIs, Name: rateName("get"), Value: 3})
 	later.add(memoryFigures("f", memoryName("omni-controller", atRest(15, time.Minute)), memory{resident: 90 << 20}, nil)...)
 	later.add(memoryFigures("f", memoryName("omni-controller", atRest(7, time.Minute)), memory{resident: 80 << 20}, nil)...)
 

@@ -17,7 +17,7 @@ const profileSeconds = 4
 
 // heapProfiles writes the heap profiles of both of our programs, if profiles are wanted. They
 // hold all memory in use after a collection.
-func (b *stage) heapProfiles(ctx context.Context, name string) error {
+func (b *bench) heapProfiles(ctx context.Context, name string) error {
 	if !b.settings.profiles {
 		return nil
 	}
@@ -33,7 +33,7 @@ func (b *stage) heapProfiles(ctx context.Context, name string) error {
 
 // cpuProfiles starts CPU profiles of the API servers, if profiles are wanted. The returned function
 // waits for them. Profiles are a help, not a result: one that fails is only mentioned.
-func (b *stage) cpuProfiles(ctx context.Context, name string) (wait func()) {
+func (b *bench) cpuProfiles(ctx context.Context, name string) (wait func()) {
 	if !b.settings.profiles {
 		return func() {}
 	}
@@ -61,11 +61,11 @@ func (b *stage) cpuProfiles(ctx context.Context, name string) (wait func()) {
 	return func() { <-done }
 }
 
-func (b *stage) profileURLs() map[string]string {
+func (b *bench) profileURLs() map[string]string {
 	return map[string]string{"omni-apiserver": b.stack.OmniAPIServer.URL(), "omni-controller": "http://" + b.pprof}
 }
 
-func (b *stage) fetchProfile(ctx context.Context, url, name string) error {
+func (b *bench) fetchProfile(ctx context.Context, url, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 

@@ -14,8 +14,8 @@ const restBefore, restAfter = 5 * time.Second, 2 * time.Second
 
 // compareReleases installs the same releases with both sides, in turn, and then watches both while
 // nothing has to be done.
-func (b *stage) compareReleases(ctx context.Context) (err error) {
-	r, err := b.startRace(ctx)
+func (b *bench) compareReleases(ctx context.Context) (err error) {
+	r, err := b.startReleaseBench(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (b *stage) compareReleases(ctx context.Context) (err error) {
 
 // installRound lets both sides install everything, one after the other. What an earlier round
 // installed is removed before.
-func (r *race) installRound(ctx context.Context, round int, efforts map[string][]effort) error {
+func (r *releaseBench) installRound(ctx context.Context, round int, efforts map[string][]effort) error {
 	order := slices.Clone(r.sides)
 	if round%2 == 1 {
 		slices.Reverse(order)
@@ -90,7 +90,7 @@ func (r *race) installRound(ctx context.Context, round int, efforts map[string][
 }
 
 // install creates all releases of a side and waits until they are Ready.
-func (r *race) install(ctx context.Context, c *contender) (effort, error) {
+func (r *releaseBench) install(ctx context.Context, c *releaseSide) (effort, error) {
 	before, err := r.begin(ctx, c)
 	if err != nil {
 		return effort{}, err
@@ -134,7 +134,7 @@ func (r *race) install(ctx context.Context, c *contender) (effort, error) {
 }
 
 // uninstall deletes all releases of a side and waits until they are gone.
-func (r *race) uninstall(ctx context.Context, c *contender) error {
+func (r *releaseBench) uninstall(ctx context.Context, c *releaseSide) error {
 	err := inParallel(ctx, creators, r.settings.Releases, func(ctx context.Context, _, i int) error {
 		return r.admin.Delete().AbsPath(objectsPath(c.resource, c.namespace), releaseName(i)).Do(ctx).Error()
 	})
@@ -149,7 +149,7 @@ func (r *race) uninstall(ctx context.Context, c *contender) error {
 
 // watchIdle watches both sides at the same time: the sides share nothing that is counted but the
 // clusters' own processor time, which is left out.
-func (r *race) watchIdle(ctx context.Context, efforts map[string][]effort) error {
+func (r *releaseBench) watchIdle(ctx context.Context, efforts map[string][]effort) error {
 	if err := sleep(ctx, restBefore); err != nil {
 		return err
 	}

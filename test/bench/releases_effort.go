@@ -17,7 +17,7 @@ type mark struct {
 	revisions        int
 }
 
-func (r *race) begin(ctx context.Context, c *contender) (mark, error) {
+func (r *releaseBench) begin(ctx context.Context, c *releaseSide) (mark, error) {
 	revisions, err := r.revisions(ctx, c)
 	if err != nil {
 		return mark{}, err
@@ -37,7 +37,7 @@ func (r *race) begin(ctx context.Context, c *contender) (mark, error) {
 }
 
 // since is what a side took from a mark until now.
-func (r *race) since(ctx context.Context, c *contender, from mark) (effort, error) {
+func (r *releaseBench) since(ctx context.Context, c *releaseSide, from mark) (effort, error) {
 	took := effort{
 		seconds: time.Since(from.at).Seconds(), cpu: map[string]float64{}, memory: map[string]memory{}, requests: map[string]int{},
 		downloads: c.charts.Downloads() - from.downloads, asked: len(c.charts.Requests()) - from.asked,
@@ -81,7 +81,7 @@ func (r *race) since(ctx context.Context, c *contender, from mark) (effort, erro
 }
 
 // cpuOfSide is the processor time of a side's programs so far.
-func (r *race) cpuOfSide(c *contender) (map[string]time.Duration, error) {
+func (r *releaseBench) cpuOfSide(c *releaseSide) (map[string]time.Duration, error) {
 	pids, times := r.stack.ProcessIDs(), map[string]time.Duration{}
 
 	for _, name := range c.processes {
@@ -97,7 +97,7 @@ func (r *race) cpuOfSide(c *contender) (map[string]time.Duration, error) {
 }
 
 // cpuOfWorkloads is the processor time of the workload clusters' kube-apiservers and etcds.
-func (r *race) cpuOfWorkloads() (time.Duration, error) {
+func (r *releaseBench) cpuOfWorkloads() (time.Duration, error) {
 	var sum time.Duration
 
 	for _, hub := range r.workloads {
@@ -117,7 +117,7 @@ func (r *race) cpuOfWorkloads() (time.Duration, error) {
 
 // revisions counts Helm's records of a side in all workload clusters. There is one per revision, and
 // none is pruned before a release has as many as its history may hold.
-func (r *race) revisions(ctx context.Context, c *contender) (int, error) {
+func (r *releaseBench) revisions(ctx context.Context, c *releaseSide) (int, error) {
 	count := 0
 
 	for _, hub := range r.workloads {

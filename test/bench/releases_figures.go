@@ -67,7 +67,7 @@ func (c comparison) both(name, unit string, bound *aim, note func(effort) string
 
 	for _, side := range []string{sideOurs, sideFlux} {
 		values[side] = medianOf(c.efforts[side], number(side))
-		f := figure{Part: "g", Name: c.what + ": " + name + ", " + side, Value: values[side], Unit: unit}
+		f := figure{Part: partReleases, Name: c.what + ": " + name + ", " + side, Value: values[side], Unit: unit}
 
 		if rounds := c.efforts[side]; note != nil && len(rounds) > 0 {
 			f.Note = note(rounds[len(rounds)-1])
@@ -77,7 +77,7 @@ func (c comparison) both(name, unit string, bound *aim, note func(effort) string
 	}
 
 	if bound != nil && values[sideFlux] > 0 {
-		figures = append(figures, figure{Part: "g", Name: c.what + ": " + name + ", ours/Flux", Value: values[sideOurs] / values[sideFlux], Unit: "x", Aim: bound})
+		figures = append(figures, figure{Part: partReleases, Name: c.what + ": " + name + ", ours/Flux", Value: values[sideOurs] / values[sideFlux], Unit: "x", Aim: bound})
 	}
 
 	return figures

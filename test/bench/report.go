@@ -35,17 +35,17 @@ func (r *results) add(figures ...figure) { r.Figures = append(r.Figures, figures
 // partTitles are the headings of the tables, in their order.
 func partTitles() [][2]string {
 	return [][2]string{
-		{"a", "Our API through kube-apiserver's aggregator, against a CRD with the same schema and objects"},
-		{"b", "From kubectl apply to Omni, and from Omni to kubectl get"},
-		{"c", "Requests to Omni while nothing happens"},
-		{"d", "New clusters, from the first apply to all synced"},
-		{"e", "Restarts"},
-		{"f", "Resident memory, and its anonymous part: what is no content of files"},
-		{"g", "Helm releases in workload clusters, next to Flux's helm-controller"},
-		{"h", "The API server alone, with many objects"},
-		{"i", "A rollout: clusters that wait for their turn, and those that take it"},
-		{"j", "A storm: every cluster changes in Omni at once"},
-		{"k", "Lasting traffic: memory while every cluster changes in Omni all the time"},
+		{partAPIs, "Our API through kube-apiserver's aggregator, against a CRD with the same schema and objects"},
+		{partLatency, "From kubectl apply to Omni, and from Omni to kubectl get"},
+		{partIdle, "Requests to Omni while nothing happens"},
+		{partGrowth, "New clusters, from the first apply to all synced"},
+		{partRestarts, "Restarts"},
+		{partMemory, "Resident memory, and its anonymous part: what is no content of files"},
+		{partReleases, "Helm releases in workload clusters, next to Flux's helm-controller"},
+		{partObjects, "The API server alone, with many objects"},
+		{partRollout, "A rollout: clusters that wait for their turn, and those that take it"},
+		{partStorm, "A storm: every cluster changes in Omni at once"},
+		{partTraffic, "Lasting traffic: memory while every cluster changes in Omni all the time"},
 	}
 }
 

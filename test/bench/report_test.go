@@ -54,8 +54,8 @@ func sampleResults() *results {
 		Busy:     []busy{{What: "create", Seconds: 2, CPU: map[string]float64{"kube-apiserver": 1.5}}},
 		lines:    []goLine{{name: "API/get/side=ours", count: 10, per: 1500 * time.Nanosecond, extra: []metric{{666.5, "ops/s"}}}},
 	}
-	r.add(figure{Part: "f", Name: "memory", Value: 250, Unit: "MiB", Aim: below(200)},
-		figure{Part: "a", Name: "get, ratio", Value: 0.8, Unit: "x", Aim: above(0.7), Note: "note"})
+	r.add(figure{Part: partMemory, Name: "memory", Value: 250, Unit: "MiB", Aim: below(200)},
+		figure{Part: partAPIs, Name: "get, ratio", Value: 0.8, Unit: "x", Aim: above(0.7), Note: "note"})
 
 	return r
 }

@@ -15,16 +15,16 @@ const controllerUser = "system:serviceaccount:" + env.SystemNamespace + ":omni-c
 
 // restartController measures how long a new controller needs until it has nothing to do, and what
 // it writes.
-func (b *stage) restartController(ctx context.Context) error {
+func (b *bench) restartController(ctx context.Context) error {
 	return b.restart(ctx, "omni-controller", b.clusterCount(0)*(machinesPerCluster+1), b.stack.Controller.Restart)
 }
 
 // restartAPIServer does the same for the API server, with the controller still running.
-func (b *stage) restartAPIServer(ctx context.Context) error {
+func (b *bench) restartAPIServer(ctx context.Context) error {
 	return b.restart(ctx, "omni-apiserver", 0, b.stack.OmniAPIServer.Restart)
 }
 
-func (b *stage) restart(ctx context.Context, name string, runs int, restart func(context.Context) error) error {
+func (b *bench) restart(ctx context.Context, name string, runs int, restart func(context.Context) error) error {
 	if _, err := b.waitIdle(ctx, 0); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (b *stage) restart(ctx context.Context, name string, runs int, restart func
 	return b.reportRestart(name, begin, served, idle)
 }
 
-func (b *stage) reportRestart(name string, begin, served, idle time.Time) error {
+func (b *bench) reportRestart(name string, begin, served, idle time.Time) error {
 	what := fmt.Sprintf("restart of %s with %d clusters: ", name, b.size)
 
 	note := "with its watches back"
@@ -71,11 +71,11 @@ func (b *stage) reportRestart(name string, begin, served, idle time.Time) error 
 	}
 
 	b.results.add(
-		figure{Part: "e", Name: what + "works again", Value: served.Sub(begin).Seconds(), Unit: "s", Note: "stop and start"},
-		figure{Part: "e", Name: what + "controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s", Note: note},
-		figure{Part: "e", Name: what + "writes to our API", Value: float64(total(ours)), Unit: "writes", Aim: exactly(0), Note: list(ours)},
-		figure{Part: "e", Name: what + "writes to Omni", Value: float64(len(b.omnis.writes())), Unit: "writes", Aim: exactly(0), Note: fmt.Sprintf("%d requests", b.omnis.requests())},
-		figure{Part: "e", Name: what + "writes to the hub", Value: float64(total(hubs)), Unit: "writes", Note: list(hubs)},
+		figure{Part: partRestarts, Name: what + "works again", Value: served.Sub(begin).Seconds(), Unit: "s", Note: "stop and start"},
+		figure{Part: partRestarts, Name: what + "controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s", Note: note},
+		figure{Part: partRestarts, Name: what + "writes to our API", Value: float64(total(ours)), Unit: "writes", Aim: exactly(0), Note: list(ours)},
+		figure{Part: partRestarts, Name: what + "writes to Omni", Value: float64(len(b.omnis.writes())), Unit: "writes", Aim: exactly(0), Note: fmt.Sprintf("%d requests", b.omnis.requests())},
+		figure{Part: partRestarts, Name: what + "writes to the hub", Value: float64(total(hubs)), Unit: "writes", Note: list(hubs)},
 	)
 	b.results.lines = append(b.results.lines, goLine{
 		name: fmt.Sprintf("Restart/process=%s/clusters=%d", name, b.size), count: 1, per: idle.Sub(begin),
@@ -87,7 +87,7 @@ func (b *stage) reportRestart(name string, begin, served, idle time.Time) error 
 
 // hubWrites counts what the controller wrote to the hub itself: events. What kube-apiserver passed
 // on to our API server is in our log as well, and left out.
-func (b *stage) hubWrites(since time.Time) (map[string]int, error) {
+func (b *bench) hubWrites(since time.Time) (map[string]int, error) {
 	counts, err := writesInFile(b.file(hubAuditLog), controllerUser, since)
 	for what := range counts {
 		if strings.Contains(what, " omni") {

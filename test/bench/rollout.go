@@ -26,7 +26,7 @@ func policyPath() string { return ourPath(fleetNamespace, "omnirolloutpolicies")
 
 // hold asks all clusters of the fleet for another version while a policy holds them, and reports what that costs, and
 // what clusters that wait cost afterwards.
-func (b *stage) hold(ctx context.Context) error {
+func (b *bench) hold(ctx context.Context) error {
 	policy := rolloutPolicy(policyName, maxConcurrent)
 	if err := b.admin.Post().AbsPath(policyPath()).Body(encode(policy)).Do(ctx).Error(); err != nil {
 		return fmt.Errorf("create the OmniRolloutPolicy: %w", err)
@@ -62,7 +62,7 @@ func (b *stage) hold(ctx context.Context) error {
 }
 
 // askForNextVersion patches every cluster of the fleet, and returns when the last patch was accepted.
-func (b *stage) askForNextVersion(ctx context.Context) (time.Time, error) {
+func (b *bench) askForNextVersion(ctx context.Context) (time.Time, error) {
 	version := encode(map[string]any{"spec": map[string]any{"kubernetes": map[string]any{"version": nextVersion}}})
 
 	err := inParallel(ctx, creators, b.size, func(ctx context.Context, _, i int) error {
@@ -78,7 +78,7 @@ func (b *stage) askForNextVersion(ctx context.Context) (time.Time, error) {
 }
 
 // waitPolicy waits until the status of the policy is as wanted, and returns when it was.
-func (b *stage) waitPolicy(ctx context.Context, what string, wanted func(v1alpha1.OmniRolloutPolicyStatus) bool) (time.Time, error) {
+func (b *bench) waitPolicy(ctx context.Context, what string, wanted func(v1alpha1.OmniRolloutPolicyStatus) bool) (time.Time, error) {
 	err := env.Eventually(ctx, stepTimeout, what, func(ctx context.Context) error {
 		policy, err := b.clients.OmniV1alpha1().OmniRolloutPolicies(fleetNamespace).Get(ctx, policyName, metav1.GetOptions{})
 		if err != nil {
@@ -95,7 +95,7 @@ func (b *stage) waitPolicy(ctx context.Context, what string, wanted func(v1alpha
 	return time.Now(), err
 }
 
-func (b *stage) reportHeld(begin, asked, held, idle time.Time) error {
+func (b *bench) reportHeld(begin, asked, held, idle time.Time) error {
 	what := fmt.Sprintf("%d clusters begin to wait: ", b.size)
 
 	ours, err := writesInFile(b.file(ourAuditLog), controllerUser, begin)
@@ -104,18 +104,18 @@ func (b *stage) reportHeld(begin, asked, held, idle time.Time) error {
 	}
 
 	b.results.add(
-		figure{Part: "i", Name: what + "all asked", Value: asked.Sub(begin).Seconds(), Unit: "s", Note: fmt.Sprintf("a patch each, %d at a time", creators)},
-		figure{Part: "i", Name: what + "all counted as held", Value: held.Sub(begin).Seconds(), Unit: "s"},
-		figure{Part: "i", Name: what + "controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s"},
-		figure{Part: "i", Name: what + "writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
-		figure{Part: "i", Name: what + "writes to Omni", Value: float64(len(b.omnis.writes())), Unit: "writes", Aim: exactly(0), Note: fmt.Sprintf("%d requests", b.omnis.requests())},
+		figure{Part: partRollout, Name: what + "all asked", Value: asked.Sub(begin).Seconds(), Unit: "s", Note: fmt.Sprintf("a patch each, %d at a time", creators)},
+		figure{Part: partRollout, Name: what + "all counted as held", Value: held.Sub(begin).Seconds(), Unit: "s"},
+		figure{Part: partRollout, Name: what + "controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s"},
+		figure{Part: partRollout, Name: what + "writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
+		figure{Part: partRollout, Name: what + "writes to Omni", Value: float64(len(b.omnis.writes())), Unit: "writes", Aim: exactly(0), Note: fmt.Sprintf("%d requests", b.omnis.requests())},
 	)
 
 	return nil
 }
 
 // waitingFleet counts what clusters that wait cost while nothing happens.
-func (b *stage) waitingFleet(ctx context.Context) error {
+func (b *bench) waitingFleet(ctx context.Context) error {
 	what := fmt.Sprintf("%d waiting clusters", b.size)
 
 	return b.watchBusy(what, func() error {
@@ -137,8 +137,8 @@ func (b *stage) waitingFleet(ctx context.Context) error {
 		}
 
 		b.results.add(
-			figure{Part: "i", Name: what + ": requests to Omni", Value: float64(requests) / b.settings.IdleWindow.Seconds(), Unit: "requests/s", Aim: below(1), Note: fmt.Sprintf("%d in %s, %d of them writes", requests, b.settings.IdleWindow, writes)},
-			figure{Part: "i", Name: what + ": writes to our API", Value: float64(total(ours)), Unit: "writes", Aim: exactly(0), Note: list(ours)},
+			figure{Part: partRollout, Name: what + ": requests to Omni", Value: float64(requests) / b.settings.IdleWindow.Seconds(), Unit: "requests/s", Aim: below(1), Note: fmt.Sprintf("%d in %s, %d of them writes", requests, b.settings.IdleWindow, writes)},
+			figure{Part: partRollout, Name: what + ": writes to our API", Value: float64(total(ours)), Unit: "writes", Aim: exactly(0), Note: list(ours)},
 		)
 
 		return nil
@@ -146,7 +146,7 @@ func (b *stage) waitingFleet(ctx context.Context) error {
 }
 
 // rollOut lets the waiting clusters take their turns, counts how many Omni upgrades at the same time, and reports it.
-func (b *stage) rollOut(ctx context.Context) error {
+func (b *bench) rollOut(ctx context.Context) error {
 	b.omnis.forgetRequests()
 
 	counting, stop := context.WithCancel(ctx)
@@ -178,7 +178,7 @@ func (b *stage) rollOut(ctx context.Context) error {
 }
 
 // mostAtOnce counts again and again how many clusters Omni upgrades, until the context ends, and sends the largest count.
-func (b *stage) mostAtOnce(ctx context.Context) <-chan int {
+func (b *bench) mostAtOnce(ctx context.Context) <-chan int {
 	result := make(chan int, 1)
 
 	go func() {
@@ -201,7 +201,7 @@ func (b *stage) mostAtOnce(ctx context.Context) <-chan int {
 	return result
 }
 
-func (b *stage) reportRollout(begin, done time.Time, most int) error {
+func (b *bench) reportRollout(begin, done time.Time, most int) error {
 	what := fmt.Sprintf("a rollout through %d clusters: ", b.size)
 	writes, last := b.writesToOmni()
 
@@ -211,11 +211,11 @@ func (b *stage) reportRollout(begin, done time.Time, most int) error {
 	}
 
 	b.results.add(
-		figure{Part: "i", Name: what + "last write to Omni", Value: last.Sub(begin).Seconds(), Unit: "s"},
-		figure{Part: "i", Name: what + "all turns are over", Value: done.Sub(begin).Seconds(), Unit: "s", Note: "a turn lasts at least the ready time of a second"},
-		figure{Part: "i", Name: what + "most clusters at work at once", Value: float64(most), Unit: "clusters", Aim: below(maxConcurrent + 1), Note: "counted in Omni every " + limitSample.String()},
-		figure{Part: "i", Name: what + "writes to Omni", Value: float64(writes), Unit: "writes", Aim: exactly(float64(b.size)), Note: "a version each"},
-		figure{Part: "i", Name: what + "writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
+		figure{Part: partRollout, Name: what + "last write to Omni", Value: last.Sub(begin).Seconds(), Unit: "s"},
+		figure{Part: partRollout, Name: what + "all turns are over", Value: done.Sub(begin).Seconds(), Unit: "s", Note: "a turn lasts at least the ready time of a second"},
+		figure{Part: partRollout, Name: what + "most clusters at work at once", Value: float64(most), Unit: "clusters", Aim: below(maxConcurrent + 1), Note: "counted in Omni every " + limitSample.String()},
+		figure{Part: partRollout, Name: what + "writes to Omni", Value: float64(writes), Unit: "writes", Aim: exactly(float64(b.size)), Note: "a version each"},
+		figure{Part: partRollout, Name: what + "writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
 	)
 	b.results.lines = append(b.results.lines, goLine{
 		name: fmt.Sprintf("Rollout/clusters=%d", b.size), count: b.size, per: done.Sub(begin) / time.Duration(b.size),

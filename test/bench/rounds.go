@@ -49,7 +49,7 @@ type tally struct {
 
 // compareAPIs measures our API and the CRD in turn, verb by verb: what disturbs the machine for a
 // moment disturbs both. Each round begins with the other side.
-func (b *stage) compareAPIs(ctx context.Context) error {
+func (b *bench) compareAPIs(ctx context.Context) error {
 	if err := b.prepareObjects(ctx); err != nil {
 		return err
 	}
@@ -95,7 +95,7 @@ func (b *stage) compareAPIs(ctx context.Context) error {
 }
 
 // measureVerb makes all requests of one verb to one side.
-func (b *stage) measureVerb(ctx context.Context, clients []rest.Interface, v verb, api side, round int, t *tally) error {
+func (b *bench) measureVerb(ctx context.Context, clients []rest.Interface, v verb, api side, round int, t *tally) error {
 	taken := make(samples, v.count)
 
 	waitForProfiles := func() {}
@@ -137,7 +137,7 @@ func (b *stage) measureVerb(ctx context.Context, clients []rest.Interface, v ver
 	return err
 }
 
-func (b *stage) reportVerbs(all []verb, tallies map[string]*tally) {
+func (b *bench) reportVerbs(all []verb, tallies map[string]*tally) {
 	for _, v := range all {
 		ours, crd := tallies[v.name+sides()[0].name], tallies[v.name+sides()[1].name]
 		if ours == nil || crd == nil {
@@ -152,13 +152,13 @@ func (b *stage) reportVerbs(all []verb, tallies map[string]*tally) {
 		}
 
 		b.results.add(
-			figure{Part: "a", Name: rateName(v.name), Value: median(each), Unit: "x", Aim: v.aim, Note: "rounds: " + strings.Join(texts, ", ")},
+			figure{Part: partAPIs, Name: rateName(v.name), Value: median(each), Unit: "x", Aim: v.aim, Note: "rounds: " + strings.Join(texts, ", ")},
 			figure{
-				Part: "a", Name: costName(v.name), Value: median(ratios(ours.costs, crd.costs)), Unit: "x",
+				Part: partAPIs, Name: costName(v.name), Value: median(ratios(ours.costs, crd.costs)), Unit: "x",
 				Note: fmt.Sprintf("per request %s ms and %s ms, all servers", number(median(ours.costs)), number(median(crd.costs))),
 			},
-			figure{Part: "a", Name: v.name + ", ours", Value: median(ours.rates), Unit: "ops/s", Note: describeLatency(ours.taken)},
-			figure{Part: "a", Name: v.name + ", CRD", Value: median(crd.rates), Unit: "ops/s", Note: describeLatency(crd.taken)},
+			figure{Part: partAPIs, Name: v.name + ", ours", Value: median(ours.rates), Unit: "ops/s", Note: describeLatency(ours.taken)},
+			figure{Part: partAPIs, Name: v.name + ", CRD", Value: median(crd.rates), Unit: "ops/s", Note: describeLatency(crd.taken)},
 		)
 	}
 }
@@ -175,7 +175,7 @@ func describeLatency(taken samples) string {
 
 // prepareObjects makes the namespace, the CRD and the user's rights, and waits until both sides
 // can be used.
-func (b *stage) prepareObjects(ctx context.Context) error {
+func (b *bench) prepareObjects(ctx context.Context) error {
 	document, err := b.admin.Get().AbsPath("/openapi/v3/apis/" + ourGroup + "/" + apiVersion).Do(ctx).Raw()
 	if err != nil {
 		return fmt.Errorf("read our OpenAPI document: %w", err)

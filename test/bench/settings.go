@@ -65,10 +65,29 @@ type settings struct {
 	inputs []string
 }
 
+// The parts, by their letters: see partTitles.
 const (
-	allParts = "abcdefghijk"
+	partAPIs     = "a"
+	partLatency  = "b"
+	partIdle     = "c"
+	partGrowth   = "d"
+	partRestarts = "e"
+	partMemory   = "f"
+	partReleases = "g"
+	partObjects  = "h"
+	partRollout  = "i"
+	partStorm    = "j"
+	partTraffic  = "k"
+
+	// largeParts need a fleet of both sizes, smallParts one.
+	largeParts = partIdle + partRestarts + partMemory + partRollout + partStorm + partTraffic
+	smallParts = largeParts + partLatency + partGrowth
+	allParts   = partAPIs + partLatency + partIdle + partGrowth + partRestarts + partMemory + partReleases + partObjects + partRollout + partStorm + partTraffic
 	// smokeParts leaves out what has to build Flux first.
-	smokeParts = "abcdefhijk"
+	smokeParts = partAPIs + partLatency + partIdle + partGrowth + partRestarts + partMemory + partObjects + partRollout + partStorm + partTraffic
+)
+
+const (
 	// shortestInterval is the shortest that an OmniHelmRelease may have.
 	shortestInterval = 30 * time.Second
 )
@@ -214,7 +233,7 @@ func (s settings) describe() string {
 		text += fmt.Sprintf(" omni-controller may send %d calls per second to Omni.", s.OmniQPS)
 	}
 
-	if s.runs("g") {
+	if s.runs(partReleases) {
 		text += " " + s.describeReleases()
 	}
 

@@ -70,14 +70,14 @@ func TestDescribeSaysWhatIsUnfair(t *testing.T) {
 
 func TestRuns(t *testing.T) {
 	s := settings{Parts: "bd"}
-	if s.runs("a") || !s.runs("b") || !s.runs("d") {
+	if s.runs(partAPIs) || !s.runs(partLatency) || !s.runs(partGrowth) {
 		t.Error(s.Parts)
 	}
 }
 
 func TestReleasesArePartOfAFullRunOnly(t *testing.T) {
 	full, smoke := fullSettings(), smokeSettings()
-	if !full.runs("g") || smoke.runs("g") {
+	if !full.runs(partReleases) || smoke.runs(partReleases) {
 		t.Errorf("full: %s, smoke: %s", full.Parts, smoke.Parts)
 	}
 

@@ -19,7 +19,7 @@ const (
 
 // memoryOfObjects measures the start and the memory of omni-apiserver without and with many objects.
 // Objects are OmniClusters as in part (a).
-func (b *stage) memoryOfObjects(ctx context.Context) error {
+func (b *bench) memoryOfObjects(ctx context.Context) error {
 	if err := b.stack.CreateNamespace(ctx, storedNamespace); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (b *stage) memoryOfObjects(ctx context.Context) error {
 }
 
 // store creates the objects.
-func (b *stage) store(ctx context.Context, count int) error {
+func (b *bench) store(ctx context.Context, count int) error {
 	ctx, cancel := context.WithTimeout(ctx, storedTimeout)
 	defer cancel()
 
@@ -52,7 +52,7 @@ func (b *stage) store(ctx context.Context, count int) error {
 
 // startWith stops the API server, measures how long it takes from the start of the program until it is ready, and its
 // memory after a rest.
-func (b *stage) startWith(ctx context.Context, count int) error {
+func (b *bench) startWith(ctx context.Context, count int) error {
 	server := b.stack.OmniAPIServer
 	if err := server.Stop(); err != nil {
 		return err
@@ -65,7 +65,7 @@ func (b *stage) startWith(ctx context.Context, count int) error {
 	}
 
 	b.results.add(figure{
-		Part: "h", Name: fmt.Sprintf("omni-apiserver with %d objects: from its start to ready", count),
+		Part: partObjects, Name: fmt.Sprintf("omni-apiserver with %d objects: from its start to ready", count),
 		Value: time.Since(begin).Seconds(), Unit: "s",
 	})
 
@@ -85,7 +85,7 @@ func (b *stage) startWith(ctx context.Context, count int) error {
 }
 
 // memoryWith reports the memory of the API server.
-func (b *stage) memoryWith(name string, count int) error {
+func (b *bench) memoryWith(name string, count int) error {
 	now, err := memoryOf(b.stack.ProcessIDs()["omni-apiserver"])
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ const (
 
 // storms changes what Omni says of every cluster at once, and reports when each shows it: with one connection, and
 // beside others that hang.
-func (b *stage) storms(ctx context.Context) error {
+func (b *bench) storms(ctx context.Context) error {
 	if err := b.storm(ctx, 0); err != nil {
 		return err
 	}
@@ -39,7 +39,7 @@ func (b *stage) storms(ctx context.Context) error {
 }
 
 // storm makes one storm beside so many connections that hang.
-func (b *stage) storm(ctx context.Context, hanging int) error {
+func (b *bench) storm(ctx context.Context, hanging int) error {
 	if _, err := b.waitIdle(ctx, 0); err != nil {
 		return err
 	}
@@ -80,11 +80,11 @@ func (b *stage) storm(ctx context.Context, hanging int) error {
 	}
 
 	b.results.add(
-		figure{Part: "j", Name: what + ": shown, p50", Value: taken.percentile(50).Seconds(), Unit: "s"},
-		figure{Part: "j", Name: what + ": shown, p99", Value: taken.percentile(99).Seconds(), Unit: "s", Aim: below(2), Note: fmt.Sprintf("%d changes", len(taken))},
-		figure{Part: "j", Name: what + ": controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s"},
-		figure{Part: "j", Name: what + ": longest queue", Value: <-longest, Unit: "objects", Note: "of all kinds together, read every " + queueSample.String()},
-		figure{Part: "j", Name: what + ": writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
+		figure{Part: partStorm, Name: what + ": shown, p50", Value: taken.percentile(50).Seconds(), Unit: "s"},
+		figure{Part: partStorm, Name: what + ": shown, p99", Value: taken.percentile(99).Seconds(), Unit: "s", Aim: below(2), Note: fmt.Sprintf("%d changes", len(taken))},
+		figure{Part: partStorm, Name: what + ": controller idle", Value: idle.Sub(begin).Seconds(), Unit: "s"},
+		figure{Part: partStorm, Name: what + ": longest queue", Value: <-longest, Unit: "objects", Note: "of all kinds together, read every " + queueSample.String()},
+		figure{Part: partStorm, Name: what + ": writes to our API per cluster", Value: float64(total(ours)) / float64(b.size), Unit: "writes", Note: list(ours)},
 	)
 	b.results.lines = append(b.results.lines, goLine{
 		name: fmt.Sprintf("Storm/clusters=%d/hanging=%d", b.size, hanging), count: len(taken), per: taken.percentile(50),
@@ -96,7 +96,7 @@ func (b *stage) storm(ctx context.Context, hanging int) error {
 
 // changeAll changes the status of every cluster in Omni, and returns how long each took until the watch of a client showed
 // it, from the change of that cluster on.
-func (b *stage) changeAll(ctx context.Context, want int32) (samples, error) {
+func (b *bench) changeAll(ctx context.Context, want int32) (samples, error) {
 	var (
 		mu    sync.Mutex
 		taken samples
@@ -129,7 +129,7 @@ func (b *stage) changeAll(ctx context.Context, want int32) (samples, error) {
 
 // longestQueue reads the controller's queues again and again until the context ends, and sends the largest number of
 // objects that waited.
-func (b *stage) longestQueue(ctx context.Context) <-chan float64 {
+func (b *bench) longestQueue(ctx context.Context) <-chan float64 {
 	result := make(chan float64, 1)
 
 	go func() {
@@ -155,7 +155,7 @@ func (b *stage) longestQueue(ctx context.Context) <-chan float64 {
 }
 
 // addHangingConnections makes connections to an Omni that takes calls and answers none, with a cluster each.
-func (b *stage) addHangingConnections(ctx context.Context) (*omnisim.Server, error) {
+func (b *bench) addHangingConnections(ctx context.Context) (*omnisim.Server, error) {
 	hanging, err := omnisim.Start(omnisim.Options{})
 	if err != nil {
 		return nil, err

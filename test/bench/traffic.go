@@ -16,7 +16,7 @@ const (
 )
 
 // traffic changes the status of every cluster in Omni once a minute, evenly spread, and reports whether memory grows.
-func (b *stage) traffic(ctx context.Context) error {
+func (b *bench) traffic(ctx context.Context) error {
 	if _, err := b.waitIdle(ctx, 0); err != nil {
 		return err
 	}
@@ -39,14 +39,14 @@ func (b *stage) traffic(ctx context.Context) error {
 
 	b.results.add(trafficFigures(what, held)...)
 	b.results.add(figure{
-		Part: "k", Name: what + ": writes to our API per second", Value: float64(total(ours)) / b.settings.Traffic.Seconds(), Unit: "writes", Note: list(ours),
+		Part: partTraffic, Name: what + ": writes to our API per second", Value: float64(total(ours)) / b.settings.Traffic.Seconds(), Unit: "writes", Note: list(ours),
 	})
 
 	return nil
 }
 
 // changeInTurn changes one cluster after the other until the time is over, and adds the memory of both programs to held.
-func (b *stage) changeInTurn(ctx context.Context, held map[string][]memory) error {
+func (b *bench) changeInTurn(ctx context.Context, held map[string][]memory) error {
 	over := time.After(b.settings.Traffic)
 
 	next := time.NewTicker(trafficPause / time.Duration(b.size))
@@ -77,7 +77,7 @@ func (b *stage) changeInTurn(ctx context.Context, held map[string][]memory) erro
 }
 
 // addMemory reads the memory of both of our programs.
-func (b *stage) addMemory(held map[string][]memory) error {
+func (b *bench) addMemory(held map[string][]memory) error {
 	for _, name := range ourPrograms() {
 		now, err := memoryOf(b.stack.ProcessIDs()[name])
 		if err != nil {
@@ -100,9 +100,9 @@ func trafficFigures(what string, held map[string][]memory) []figure {
 		first, last := largestAnonymous(samples[:quarter]), largestAnonymous(samples[len(samples)-quarter:])
 
 		figures = append(figures,
-			figure{Part: "k", Name: anonymousName(memoryName(name, what) + ", the first quarter"), Value: float64(first) / mebibyte, Unit: "MiB"},
-			figure{Part: "k", Name: anonymousName(memoryName(name, what) + ", the last quarter"), Value: float64(last) / mebibyte, Unit: "MiB"},
-			figure{Part: "k", Name: memoryName(name, what) + ": growth", Value: float64(last) / float64(max(first, 1)), Unit: "of the first quarter", Aim: below(1.1)},
+			figure{Part: partTraffic, Name: anonymousName(memoryName(name, what) + ", the first quarter"), Value: float64(first) / mebibyte, Unit: "MiB"},
+			figure{Part: partTraffic, Name: anonymousName(memoryName(name, what) + ", the last quarter"), Value: float64(last) / mebibyte, Unit: "MiB"},
+			figure{Part: partTraffic, Name: memoryName(name, what) + ": growth", Value: float64(last) / float64(max(first, 1)), Unit: "of the first quarter", Aim: below(1.1)},
 		)
 	}
 

@@ -89,7 +89,7 @@ func apply(client rest.Interface, path string, body []byte) *rest.Request {
 
 // newClients makes clients that share nothing but the user: each has a connection of its own, as
 // separate programs have.
-func (b *stage) newClients(count int) ([]rest.Interface, error) {
+func (b *bench) newClients(count int) ([]rest.Interface, error) {
 	config, err := b.stack.RESTConfigFor(objectsUser)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type act struct {
 	plays func(context.Context) error
 }
 
-func (d *stage) acts() []act {
+func (d *demo) acts() []act {
 	return []act{
 		{"A connection: where Omni is, and the Secret with the service account key.", d.connect},
 		{"A cluster: one OmniCluster, its control plane, two worker sets and the settings of one machine.", d.createCluster},
@@ -36,7 +36,7 @@ func (d *stage) acts() []act {
 }
 
 // connect makes the Secret and the connection.
-func (d *stage) connect(ctx context.Context) error {
+func (d *demo) connect(ctx context.Context) error {
 	// The key is not shown, as nobody should show theirs.
 	d.say(`$ kubectl create secret generic omni-service-account --from-literal=serviceAccountKey="$OMNI_SERVICE_ACCOUNT_KEY"`)
 
@@ -69,14 +69,14 @@ func (d *stage) connect(ctx context.Context) error {
 }
 
 // writeConnection writes the example with the address and certificates of this Omni.
-func (d *stage) writeConnection() (string, error) {
+func (d *demo) writeConnection() (string, error) {
 	return d.adapt("connection.yaml", "OmniConnection", func(spec map[string]any) {
 		spec["endpoint"] = d.omni.Endpoint()
 		spec["caBundle"] = base64.StdEncoding.EncodeToString(d.omni.CAPEM())
 	})
 }
 
-func (d *stage) createCluster(ctx context.Context) error {
+func (d *demo) createCluster(ctx context.Context) error {
 	for _, file := range clusterExamples {
 		if _, err := d.kubectl(ctx, "apply", "-f", filepath.Join(d.dir, file)); err != nil {
 			return err
@@ -98,7 +98,7 @@ func (d *stage) createCluster(ctx context.Context) error {
 	return d.askOmni()
 }
 
-func (d *stage) scale(ctx context.Context) error {
+func (d *demo) scale(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, "scale", "omniworkers/"+classWorkers, "--replicas=3"); err != nil {
 		return err
 	}
@@ -116,13 +116,13 @@ func (d *stage) scale(ctx context.Context) error {
 	return err
 }
 
-func (d *stage) showTemplate(ctx context.Context) error {
+func (d *demo) showTemplate(ctx context.Context) error {
 	_, err := d.kubectl(ctx, "get", "--raw", "/apis/omni.texashpc.com/v1alpha1/namespaces/"+namespace+"/omniclusters/cluster-01/template")
 
 	return err
 }
 
-func (d *stage) stageEdit(ctx context.Context) error {
+func (d *demo) stageEdit(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, "patch", "ocl", "cluster-01", "--type=merge", "-p", `{"spec":{"suspend":true}}`); err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (d *stage) stageEdit(ctx context.Context) error {
 	return d.askOmni()
 }
 
-func (d *stage) resume(ctx context.Context) error {
+func (d *demo) resume(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, "patch", "ocl", "cluster-01", "--type=merge", "-p", `{"spec":{"suspend":false}}`); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (d *stage) resume(ctx context.Context) error {
 	return d.until(ctx, "the cluster is Ready again", d.ready("ocl/cluster-01"))
 }
 
-func (d *stage) deleteCluster(ctx context.Context) error {
+func (d *demo) deleteCluster(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, "delete", "ocl", "cluster-01", "--timeout=60s"); err != nil {
 		return err
 	}

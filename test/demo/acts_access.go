@@ -19,7 +19,7 @@ const (
 )
 
 // export makes the kubeconfig and stores it in a file.
-func (d *stage) export(ctx context.Context) error {
+func (d *demo) export(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, "apply", "-f", filepath.Join(d.dir, exportExample)); err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (d *stage) export(ctx context.Context) error {
 }
 
 // kubeconfig reads the exported one.
-func (d *stage) kubeconfig(ctx context.Context) ([]byte, error) {
+func (d *demo) kubeconfig(ctx context.Context) ([]byte, error) {
 	encoded, err := d.quiet(ctx, "", "get", "secret", kubeconfigSecret, "-o", "jsonpath={.data.kubeconfig}")
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (d *stage) kubeconfig(ctx context.Context) ([]byte, error) {
 }
 
 // grant binds the group in the workload cluster, and shows the difference.
-func (d *stage) grant(ctx context.Context) error {
+func (d *demo) grant(ctx context.Context) error {
 	if err := d.workload.await(ctx); err != nil {
 		return fmt.Errorf("start the Kubernetes of %s: %w", exampleCluster, err)
 	}
@@ -106,7 +106,7 @@ func accessCommands() [][]string {
 }
 
 // may checks what the exported kubeconfig is allowed to do.
-func (d *stage) may(verb, resource string) func(context.Context) error {
+func (d *demo) may(verb, resource string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, _, err := d.stack.Kubectl(ctx, "--kubeconfig="+d.exported().path, "auth", "can-i", verb, resource, "-n", apps)
 

@@ -18,7 +18,7 @@ const (
 )
 
 // sync copies the credentials of a registry.
-func (d *stage) sync(ctx context.Context) error {
+func (d *demo) sync(ctx context.Context) error {
 	if err := d.createSource(ctx); err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (d *stage) sync(ctx context.Context) error {
 }
 
 // createSource makes the Secret to copy. Its password is not shown, as nobody should show theirs.
-func (d *stage) createSource(ctx context.Context) error {
+func (d *demo) createSource(ctx context.Context) error {
 	create := []string{"create", "secret", "docker-registry", sourceSecret, "--docker-server=registry.example.com", "--docker-username=robot"}
 	d.say(`$ kubectl %s --docker-password="$REGISTRY_PASSWORD"`, commandLine(create))
 
@@ -53,7 +53,7 @@ func (d *stage) createSource(ctx context.Context) error {
 }
 
 // install installs the chart.
-func (d *stage) install(ctx context.Context) error {
+func (d *demo) install(ctx context.Context) error {
 	path, err := d.writeRelease()
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (d *stage) install(ctx context.Context) error {
 }
 
 // upgrade changes a value.
-func (d *stage) upgrade(ctx context.Context) error {
+func (d *demo) upgrade(ctx context.Context) error {
 	const message = "Servus"
 
 	patch := fmt.Sprintf(`{"spec":{"chart":{"values":{"ui":{"message":%q}}}}}`, message)
@@ -90,7 +90,7 @@ func (d *stage) upgrade(ctx context.Context) error {
 }
 
 // showRelease shows the release from both sides, and checks it.
-func (d *stage) showRelease(ctx context.Context, revision, message string) error {
+func (d *demo) showRelease(ctx context.Context, revision, message string) error {
 	if _, err := d.kubectl(ctx, "get", "ohr"); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (d *stage) showRelease(ctx context.Context, revision, message string) error
 }
 
 // rotate makes a new kubeconfig and shows that the work goes on with it.
-func (d *stage) rotate(ctx context.Context) error {
+func (d *demo) rotate(ctx context.Context) error {
 	former, err := d.kubeconfig(ctx)
 	if err != nil {
 		return err
@@ -143,7 +143,7 @@ func (d *stage) rotate(ctx context.Context) error {
 }
 
 // lookAgain asks for another look at release and sync, and checks that Helm had nothing to do.
-func (d *stage) lookAgain(ctx context.Context) error {
+func (d *demo) lookAgain(ctx context.Context) error {
 	const request = "omni.texashpc.com/reconcile-requested-at"
 	if _, err := d.kubectl(ctx, "annotate", "ohr/"+releaseName, "oss/"+syncName, request+"=after-rotation"); err != nil {
 		return err
@@ -168,7 +168,7 @@ func (d *stage) lookAgain(ctx context.Context) error {
 }
 
 // withdraw deletes what reaches into the workload cluster.
-func (d *stage) withdraw(ctx context.Context) error {
+func (d *demo) withdraw(ctx context.Context) error {
 	if _, err := d.kubectl(ctx, "delete", "ohr,oss", "--all", "--timeout=60s"); err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ var (
 )
 
 // rollOut raises the version of three clusters at once, and lets the policy decide who takes it when.
-func (d *stage) rollOut(ctx context.Context) error {
+func (d *demo) rollOut(ctx context.Context) error {
 	if err := d.pipe(ctx, "cat rollout.yaml", rolloutManifest); err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func (d *stage) rollOut(ctx context.Context) error {
 }
 
 // pipe applies what a command would print.
-func (d *stage) pipe(ctx context.Context, command, text string) error {
+func (d *demo) pipe(ctx context.Context, command, text string) error {
 	d.say("$ %s | kubectl apply -f -", command)
 
 	_, err := d.show(d.stack.KubectlInput(ctx, strings.NewReader(text), "-n", namespace, "apply", "-f", "-"))
@@ -78,7 +78,7 @@ func (d *stage) pipe(ctx context.Context, command, text string) error {
 }
 
 // inOrder checks by Omni's own account that the canary was first.
-func (d *stage) inOrder() error {
+func (d *demo) inOrder() error {
 	var updated []string
 
 	for _, write := range d.omni.Writes() {

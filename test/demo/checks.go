@@ -8,7 +8,7 @@ import (
 )
 
 // ready checks that kubectl wait would be satisfied at once, for the current generation.
-func (d *stage) ready(args ...string) func(context.Context) error {
+func (d *demo) ready(args ...string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		_, err := d.quiet(ctx, "", append([]string{"wait", "--for=condition=Ready", "--timeout=1s"}, args...)...)
 
@@ -17,7 +17,7 @@ func (d *stage) ready(args ...string) func(context.Context) error {
 }
 
 // shows checks that an object shows a text at a JSON path.
-func (d *stage) shows(object, path, want string) func(context.Context) error {
+func (d *demo) shows(object, path, want string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		out, err := d.quiet(ctx, "", "get", object, "-o", "jsonpath="+path)
 		if err == nil && strings.TrimSpace(out) != want {
@@ -29,7 +29,7 @@ func (d *stage) shows(object, path, want string) func(context.Context) error {
 }
 
 // gone checks that an object does not exist.
-func (d *stage) gone(object string) func(context.Context) error {
+func (d *demo) gone(object string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		out, err := d.quiet(ctx, "", "get", object, "--ignore-not-found", "-o", "name")
 		if err == nil && out != "" {
@@ -41,7 +41,7 @@ func (d *stage) gone(object string) func(context.Context) error {
 }
 
 // copied checks that the Secret in the workload cluster holds what its source holds.
-func (d *stage) copied(ctx context.Context) error {
+func (d *demo) copied(ctx context.Context) error {
 	const data = "jsonpath={.data}"
 
 	source, err := d.quiet(ctx, "", "get", "secret", sourceSecret, "-o", data)
@@ -58,7 +58,7 @@ func (d *stage) copied(ctx context.Context) error {
 }
 
 // omniHas checks the number of machines of a set, in Omni itself.
-func (d *stage) omniHas(set string, machines int) func(context.Context) error {
+func (d *demo) omniHas(set string, machines int) func(context.Context) error {
 	return func(context.Context) error {
 		view, err := d.omni.View("cluster-01")
 		if err == nil && view.Machines["cluster-01-"+set] != machines {
@@ -70,7 +70,7 @@ func (d *stage) omniHas(set string, machines int) func(context.Context) error {
 }
 
 // askOmni prints what Omni itself has, past everything of ours.
-func (d *stage) askOmni() error {
+func (d *demo) askOmni() error {
 	view, err := d.omni.View("cluster-01")
 	if err != nil {
 		return err

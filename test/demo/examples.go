@@ -54,7 +54,7 @@ func examples() (string, error) {
 
 // adapt writes an example, with a spec that fits this machine, into the stack's directory, where a
 // user of "make up" finds it too. The object in question is the file's only one of that kind.
-func (d *stage) adapt(file, kind string, edit func(spec map[string]any)) (string, error) {
+func (d *demo) adapt(file, kind string, edit func(spec map[string]any)) (string, error) {
 	data, err := os.ReadFile(filepath.Join(d.dir, file))
 	if err != nil {
 		return "", fmt.Errorf("read example: %w", err)

@@ -58,7 +58,7 @@ func exitCode(err error) int {
 func run(ctx context.Context, up bool, metrics string) (err error) {
 	start := time.Now()
 
-	d, err := startStage(ctx)
+	d, err := startDemo(ctx)
 	if err != nil {
 		return explain(ctx, "start", err)
 	}

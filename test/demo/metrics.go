@@ -49,7 +49,7 @@ type recording struct {
 }
 
 // record begins to scrape both programs.
-func (d *stage) record(ctx context.Context, path string) (*recording, error) {
+func (d *demo) record(ctx context.Context, path string) (*recording, error) {
 	names, err := metricsRead()
 	if err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (d *stage) record(ctx context.Context, path string) (*recording, error) {
 }
 
 // scrape reads both programs once.
-func (d *stage) scrape(ctx context.Context, r *recording) error {
+func (d *demo) scrape(ctx context.Context, r *recording) error {
 	controller, err := d.stack.Controller.Metrics(ctx)
 	if err != nil {
 		return ignoreEnd(ctx, err)

@@ -9,24 +9,24 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
-func (d *stage) say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (d *demo) say(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // kubectl shows the command and what it prints, as in a terminal.
-func (d *stage) kubectl(ctx context.Context, args ...string) (string, error) {
+func (d *demo) kubectl(ctx context.Context, args ...string) (string, error) {
 	d.say("$ kubectl %s", commandLine(args))
 
 	return d.show(d.stack.Kubectl(ctx, append([]string{"-n", namespace}, args...)...))
 }
 
 // inside is kubectl with a kubeconfig that leads to cluster-01; the variable stands for its path.
-func (d *stage) inside(ctx context.Context, kubeconfig variable, args ...string) (string, error) {
+func (d *demo) inside(ctx context.Context, kubeconfig variable, args ...string) (string, error) {
 	d.say("$ kubectl --kubeconfig=$%s %s", kubeconfig.name, commandLine(args))
 
 	return d.show(d.stack.Kubectl(ctx, append([]string{"--kubeconfig=" + kubeconfig.path}, args...)...))
 }
 
 // show prints what kubectl printed.
-func (d *stage) show(stdout, stderr string, err error) (string, error) {
+func (d *demo) show(stdout, stderr string, err error) (string, error) {
 	if out := strings.TrimRight(stdout+stderr, "\n"); out != "" {
 		d.say("%s", indent(out))
 	}
@@ -35,14 +35,14 @@ func (d *stage) show(stdout, stderr string, err error) (string, error) {
 }
 
 // quiet is kubectl without showing anything.
-func (d *stage) quiet(ctx context.Context, stdin string, args ...string) (string, error) {
+func (d *demo) quiet(ctx context.Context, stdin string, args ...string) (string, error) {
 	stdout, _, err := d.stack.KubectlInput(ctx, strings.NewReader(stdin), append([]string{"-n", namespace}, args...)...)
 
 	return stdout, err
 }
 
 // until polls and says how long it took.
-func (d *stage) until(ctx context.Context, what string, check func(context.Context) error) error {
+func (d *demo) until(ctx context.Context, what string, check func(context.Context) error) error {
 	start := time.Now()
 	if err := env.Eventually(ctx, stepWait, what, check); err != nil {
 		return err

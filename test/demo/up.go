@@ -7,7 +7,7 @@ import (
 )
 
 // holdOpen prints how to use the stack and waits for the interrupt.
-func (d *stage) holdOpen(ctx context.Context) error {
+func (d *demo) holdOpen(ctx context.Context) error {
 	if err := d.connect(ctx); err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (d *stage) holdOpen(ctx context.Context) error {
 }
 
 // sayReach prints how to reach into cluster-01.
-func (d *stage) sayReach(release string) {
+func (d *demo) sayReach(release string) {
 	admin := d.admin()
 
 	d.say("\nBehind %s there is a Kubernetes, without nodes. As its administrator:\n\n  %s=%s", exampleCluster, admin.name, admin.path)

@@ -62,10 +62,10 @@ func (w *workload) stop() error {
 type variable struct{ name, path string }
 
 // admin is the kubeconfig of the administrator of cluster-01; the workload must run.
-func (d *stage) admin() variable { return variable{"ADMIN", d.workload.hub.KubeconfigPath} }
+func (d *demo) admin() variable { return variable{"ADMIN", d.workload.hub.KubeconfigPath} }
 
 // exported is where the demonstration puts the exported kubeconfig.
-func (d *stage) exported() variable {
+func (d *demo) exported() variable {
 	return variable{"EXPORTED", filepath.Join(d.stack.Dir, "kubeconfigs", "exported")}
 }
 
@@ -92,7 +92,7 @@ func startCharts() *chartserver.Repository {
 }
 
 // writeRelease writes the example with the address of the chart repository.
-func (d *stage) writeRelease() (string, error) {
+func (d *demo) writeRelease() (string, error) {
 	var unusable error
 
 	path, err := d.adapt(releaseExample, "OmniHelmRelease", func(spec map[string]any) {

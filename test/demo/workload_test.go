@@ -55,7 +55,7 @@ func TestWriteRelease(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d := &stage{stack: &env.Stack{Hub: &env.Hub{Dir: t.TempDir()}}, dir: dir, charts: startCharts()}
+	d := &demo{stack: &env.Stack{Hub: &env.Hub{Dir: t.TempDir()}}, dir: dir, charts: startCharts()}
 	defer d.charts.Close()
 
 	path, err := d.writeRelease()
@@ -94,7 +94,7 @@ func TestWriteReleaseWithoutAChart(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	d := &stage{stack: &env.Stack{Hub: &env.Hub{Dir: t.TempDir()}}, dir: dir, charts: startCharts()}
+	d := &demo{stack: &env.Stack{Hub: &env.Hub{Dir: t.TempDir()}}, dir: dir, charts: startCharts()}
 	defer d.charts.Close()
 
 	if _, err := d.writeRelease(); err == nil || err.Error() != "helm-release.yaml has no spec.chart" {

@@ -39,7 +39,7 @@ var certificates = schema.GroupVersionResource{Group: "cert-manager.io", Version
 // stage is a hub with cert-manager and an installation of the chart.
 type stage struct {
 	hub      *env.Hub
-	built    env.CertManager
+	built    env.BuiltCertManager
 	binaries env.Binaries
 	helm     *helmClient
 	network  postRenderer
@@ -128,7 +128,7 @@ func (s *stage) startInjecting(t *testing.T, args ...string) {
 	s.injects = s.start(t, env.CertManagerCAInjector, args...)
 }
 
-func (s *stage) start(t *testing.T, program env.CertManagerProgram, args ...string) *env.CertManagerProcess {
+func (s *stage) start(t *testing.T, program env.CertManagerComponent, args ...string) *env.CertManagerProcess {
 	t.Helper()
 
 	process, err := s.hub.StartCertManager(t.Context(), s.built, program, args...)

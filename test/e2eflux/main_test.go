@@ -18,7 +18,7 @@ var (
 	// stack is the management cluster with our programs, which serve Flux's namespace.
 	stack *env.Stack
 	// flux are the controllers of Flux.
-	flux map[env.FluxComponent]*env.FluxController
+	flux map[env.FluxComponent]*env.FluxProcess
 	// workloads lends workload clusters.
 	workloads = &env.WorkloadPool{Options: env.Options{Progress: os.Stderr}}
 )

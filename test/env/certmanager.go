@@ -7,22 +7,22 @@ import (
 	"path/filepath"
 )
 
-// CertManagerProgram is one of cert-manager's programs, by its name.
-type CertManagerProgram string
+// CertManagerComponent is one of cert-manager's programs, by its name.
+type CertManagerComponent string
 
 // The programs of cert-manager that can be started here. There is no webhook: nothing refuses what it would.
 const (
 	// CertManagerController makes Secrets of Certificates.
-	CertManagerController CertManagerProgram = "controller"
+	CertManagerController CertManagerComponent = "controller"
 	// CertManagerCAInjector writes authorities into APIServices.
-	CertManagerCAInjector CertManagerProgram = "cainjector"
+	CertManagerCAInjector CertManagerComponent = "cainjector"
 )
 
 // CertManagerNamespace is where cert-manager's accounts are.
 const CertManagerNamespace = "cert-manager"
 
 // account is the service account that cert-manager's chart makes for the program, in a release of the namespace's name.
-func (p CertManagerProgram) account() string {
+func (p CertManagerComponent) account() string {
 	if p == CertManagerController {
 		return CertManagerNamespace
 	}
@@ -30,8 +30,8 @@ func (p CertManagerProgram) account() string {
 	return CertManagerNamespace + "-" + string(p)
 }
 
-// CertManager is a built cert-manager.
-type CertManager struct {
+// BuiltCertManager is a built cert-manager.
+type BuiltCertManager struct {
 	// Source is the root of its module, with deploy/crds and deploy/charts. It is read-only.
 	Source string
 
@@ -41,10 +41,10 @@ type CertManager struct {
 // EnsureCertManager returns cert-manager's programs. If the user's cache directory does not have them, they are built first
 // from hack/certmanager, which takes about three minutes on two idle cores; progress gets a line now and then. The
 // module itself has to be in Go's module cache or on the module proxy.
-func EnsureCertManager(ctx context.Context, progress io.Writer) (CertManager, error) {
+func EnsureCertManager(ctx context.Context, progress io.Writer) (BuiltCertManager, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
-		return CertManager{}, err
+		return BuiltCertManager{}, err
 	}
 
 	module := filepath.Join(root, "hack", "certmanager")
@@ -59,15 +59,15 @@ func EnsureCertManager(ctx context.Context, progress io.Writer) (CertManager, er
 		programs: []string{"certmanager"},
 	})
 	if err != nil {
-		return CertManager{}, err
+		return BuiltCertManager{}, err
 	}
 
 	source, err := moduleDirectory(ctx, module, "github.com/cert-manager/cert-manager")
 	if err != nil {
-		return CertManager{}, err
+		return BuiltCertManager{}, err
 	}
 
-	return CertManager{Source: source, binary: filepath.Join(dir, "certmanager")}, nil
+	return BuiltCertManager{Source: source, binary: filepath.Join(dir, "certmanager")}, nil
 }
 
 // CertManagerProcess is a running program of cert-manager.
@@ -76,7 +76,7 @@ type CertManagerProcess struct{ *component }
 // StartCertManager starts one of cert-manager's programs with the rights of its service account, which cert-manager's own
 // chart has to have given it, and with more flags. It returns at once: what the program does shows in objects. Hub.Stop
 // stops it.
-func (h *Hub) StartCertManager(ctx context.Context, built CertManager, program CertManagerProgram, args ...string) (*CertManagerProcess, error) {
+func (h *Hub) StartCertManager(ctx context.Context, built BuiltCertManager, program CertManagerComponent, args ...string) (*CertManagerProcess, error) {
 	kubeconfig, err := h.KubeconfigFor("system:serviceaccount:"+CertManagerNamespace+":"+program.account(),
 		"system:serviceaccounts", "system:serviceaccounts:"+CertManagerNamespace)
 	if err != nil {

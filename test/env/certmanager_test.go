@@ -29,7 +29,7 @@ func TestCertManagerVersion(t *testing.T) {
 }
 
 func TestCertManagerAccounts(t *testing.T) {
-	for program, want := range map[CertManagerProgram]string{CertManagerController: "cert-manager", CertManagerCAInjector: "cert-manager-cainjector"} {
+	for program, want := range map[CertManagerComponent]string{CertManagerController: "cert-manager", CertManagerCAInjector: "cert-manager-cainjector"} {
 		if got := program.account(); got != want {
 			t.Errorf("%s runs as %q, want %q", program, got, want)
 		}

@@ -22,15 +22,15 @@ type FluxOptions struct {
 	Args map[FluxComponent][]string
 }
 
-// FluxController is a running controller of Flux.
-type FluxController struct {
+// FluxProcess is a running controller of Flux.
+type FluxProcess struct {
 	*component
 
 	metricsURL string
 }
 
 // Metrics returns the controller's metrics in the text format of Prometheus.
-func (c *FluxController) Metrics(ctx context.Context) (string, error) {
+func (c *FluxProcess) Metrics(ctx context.Context) (string, error) {
 	return httpGet(ctx, c.metricsURL)
 }
 
@@ -38,12 +38,12 @@ func (c *FluxController) Metrics(ctx context.Context) (string, error) {
 // controllers as plain processes, with the administrator's rights, which Flux has in a usual
 // installation, too. It returns when their readiness checks pass. Flux serves all namespaces;
 // Hub.Stop stops it. The context bounds the start only.
-func (h *Hub) StartFlux(ctx context.Context, options FluxOptions) (map[FluxComponent]*FluxController, error) {
+func (h *Hub) StartFlux(ctx context.Context, options FluxOptions) (map[FluxComponent]*FluxProcess, error) {
 	if len(options.Components) == 0 {
 		return nil, errors.New("start Flux: no components are named")
 	}
 
-	programs := make(map[FluxComponent]FluxProgram, len(options.Components))
+	programs := make(map[FluxComponent]BuiltFlux, len(options.Components))
 
 	// Every definition is there before the first controller looks for them.
 	for _, name := range options.Components {
@@ -68,10 +68,10 @@ func (h *Hub) StartFlux(ctx context.Context, options FluxOptions) (map[FluxCompo
 		return nil, err
 	}
 
-	running := make(map[FluxComponent]*FluxController, len(options.Components))
+	running := make(map[FluxComponent]*FluxProcess, len(options.Components))
 
 	for _, name := range options.Components {
-		c, err := h.newFluxController(name, programs[name].Binary, options.Args[name])
+		c, err := h.newFluxProcess(name, programs[name].Binary, options.Args[name])
 		if err != nil {
 			return nil, err
 		}
@@ -86,8 +86,8 @@ func (h *Hub) StartFlux(ctx context.Context, options FluxOptions) (map[FluxCompo
 	return running, nil
 }
 
-// newFluxController prepares one controller. All of them take the same basic flags.
-func (h *Hub) newFluxController(name FluxComponent, binary string, more []string) (*FluxController, error) {
+// newFluxProcess prepares one controller. All of them take the same basic flags.
+func (h *Hub) newFluxProcess(name FluxComponent, binary string, more []string) (*FluxProcess, error) {
 	ports := make([]*port, 3)
 
 	var errs [3]error
@@ -120,7 +120,7 @@ func (h *Hub) newFluxController(name FluxComponent, binary string, more []string
 
 	health := "http://" + ports[1].address() + "/readyz"
 
-	return &FluxController{
+	return &FluxProcess{
 		metricsURL: "http://" + ports[0].address() + "/metrics",
 		component: &component{
 			hub: h,

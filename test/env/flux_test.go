@@ -60,7 +60,7 @@ func TestFluxControllerFlags(t *testing.T) {
 	hub := &Hub{Dir: dir, KubeconfigPath: "/hub/admin"}
 	defer hub.Stop()
 
-	source, err := hub.newFluxController(FluxSourceController, "/bin/source-controller", []string{"--concurrent=1"})
+	source, err := hub.newFluxProcess(FluxSourceController, "/bin/source-controller", []string{"--concurrent=1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestFluxControllerFlags(t *testing.T) {
 		t.Errorf("environment %q, want %q", got, want)
 	}
 
-	kustomize, err := hub.newFluxController(FluxKustomizeController, "/bin/kustomize-controller", nil)
+	kustomize, err := hub.newFluxProcess(FluxKustomizeController, "/bin/kustomize-controller", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,8 +31,8 @@ func FluxComponents() []FluxComponent {
 	return []FluxComponent{FluxSourceController, FluxKustomizeController, FluxHelmController}
 }
 
-// FluxProgram is a built controller of Flux.
-type FluxProgram struct {
+// BuiltFlux is a built controller of Flux.
+type BuiltFlux struct {
 	// Binary is the program.
 	Binary string
 	// Definitions is the directory of its custom resource definitions. It is read-only.
@@ -42,10 +42,10 @@ type FluxProgram struct {
 // EnsureFlux returns one of Flux's controllers. If the user's cache directory does not have it, it
 // is built first, which takes about three minutes on two idle cores; progress gets a line now and
 // then. The module itself has to be in Go's module cache or on the module proxy.
-func EnsureFlux(ctx context.Context, progress io.Writer, component FluxComponent) (FluxProgram, error) {
+func EnsureFlux(ctx context.Context, progress io.Writer, component FluxComponent) (BuiltFlux, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
-		return FluxProgram{}, err
+		return BuiltFlux{}, err
 	}
 
 	module := filepath.Join(root, "hack", "flux", string(component))
@@ -59,15 +59,15 @@ func EnsureFlux(ctx context.Context, progress io.Writer, component FluxComponent
 		programs: []string{string(component)},
 	})
 	if err != nil {
-		return FluxProgram{}, err
+		return BuiltFlux{}, err
 	}
 
 	source, err := moduleDirectory(ctx, module, component.module())
 	if err != nil {
-		return FluxProgram{}, err
+		return BuiltFlux{}, err
 	}
 
-	return FluxProgram{
+	return BuiltFlux{
 		Binary:      filepath.Join(dir, string(component)),
 		Definitions: filepath.Join(source, "config", "crd", "bases"),
 	}, nil

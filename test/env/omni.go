@@ -14,11 +14,11 @@ type RealOmni struct {
 	Stub   string
 }
 
-// BuildRealOmni returns the real Omni server, built from hack/omni on the first call (about
+// EnsureRealOmni returns the real Omni server, built from hack/omni on the first call (about
 // four minutes on two cores) and kept in the user's cache directory. Only "make test-omni"
 // calls it: Omni's licence, BSL 1.1, grants testing, and the person who runs the server
 // accepts its EULA. Nothing that is released builds or holds it.
-func BuildRealOmni(ctx context.Context, progress io.Writer) (RealOmni, error) {
+func EnsureRealOmni(ctx context.Context, progress io.Writer) (RealOmni, error) {
 	root, err := RepositoryRoot()
 	if err != nil {
 		return RealOmni{}, err

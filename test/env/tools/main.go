@@ -38,7 +38,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 
 		return nil
 	case len(args) == 1 && args[0] == "omni":
-		omni, err := env.BuildRealOmni(ctx, progress)
+		omni, err := env.EnsureRealOmni(ctx, progress)
 		if err != nil {
 			return err
 		}

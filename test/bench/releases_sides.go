@@ -27,8 +27,8 @@ const (
 	fluxWorkers = "8"
 )
 
-// contender is one of the two sides.
-type contender struct {
+// releaseSide is one of the two sides: ours, or Flux's.
+type releaseSide struct {
 	name      string // in the report
 	user      string // in the workload clusters
 	resource  schema.GroupVersionResource
@@ -43,19 +43,19 @@ type contender struct {
 	watched *readiness
 }
 
-// race is the stage of part (g): the stack, workload clusters, and both sides.
-type race struct {
-	*stage
+// releaseBench is part (g): the stack, workload clusters, and both sides.
+type releaseBench struct {
+	*bench
 
 	workloads []*env.Hub
-	sides     []*contender // ours first
+	sides     []*releaseSide // ours first
 }
 
-// startRace starts what part (g) needs besides the stack. Flux is built if it never was.
-func (b *stage) startRace(ctx context.Context) (*race, error) {
-	r := &race{stage: b}
+// startReleaseBench starts what part (g) needs besides the stack. Flux is built if it never was.
+func (b *bench) startReleaseBench(ctx context.Context) (*releaseBench, error) {
+	r := &releaseBench{bench: b}
 
-	for _, step := range []func(context.Context) error{r.startWorkloads, r.startOurs, r.startFlux, r.furnish} {
+	for _, step := range []func(context.Context) error{r.startWorkloads, r.startOurs, r.startFlux, r.createObjects} {
 		if err := step(ctx); err != nil {
 			return nil, errors.Join(err, r.close())
 		}
@@ -66,7 +66,7 @@ func (b *stage) startRace(ctx context.Context) (*race, error) {
 
 // startWorkloads starts the control planes, one after the other: together they only wait for the
 // same cores.
-func (r *race) startWorkloads(ctx context.Context) error {
+func (r *releaseBench) startWorkloads(ctx context.Context) error {
 	policy := r.file("workload-audit-policy.yaml")
 	if err := os.WriteFile(policy, []byte(workloadAuditPolicy), 0o600); err != nil {
 		return fmt.Errorf("write the audit policy: %w", err)
@@ -96,7 +96,7 @@ func (r *race) startWorkloads(ctx context.Context) error {
 func auditLogOf(dir string) string { return filepath.Join(dir, "audit.log") }
 
 // startOurs starts an omni-controller for the releases alone.
-func (r *race) startOurs(ctx context.Context) error {
+func (r *releaseBench) startOurs(ctx context.Context) error {
 	if err := r.stack.CreateNamespace(ctx, releasesNamespace); err != nil {
 		return err
 	}
@@ -108,7 +108,7 @@ func (r *race) startOurs(ctx context.Context) error {
 		return err
 	}
 
-	return r.join(ctx, &contender{
+	return r.addSide(ctx, &releaseSide{
 		name: sideOurs, user: ourReleaser, resource: ourReleases(), namespace: releasesNamespace, target: "ours",
 		manifest: ourRelease, processes: []string{releasesController},
 		restart: controller.Restart, stop: controller.Stop,
@@ -116,7 +116,7 @@ func (r *race) startOurs(ctx context.Context) error {
 }
 
 // startFlux starts source-controller and helm-controller.
-func (r *race) startFlux(ctx context.Context) error {
+func (r *releaseBench) startFlux(ctx context.Context) error {
 	flux, err := r.stack.StartFlux(ctx, env.FluxOptions{
 		Components: []env.FluxComponent{env.FluxSourceController, env.FluxHelmController},
 		Args: map[env.FluxComponent][]string{
@@ -130,7 +130,7 @@ func (r *race) startFlux(ctx context.Context) error {
 
 	source, helm := flux[env.FluxSourceController], flux[env.FluxHelmController]
 
-	return r.join(ctx, &contender{
+	return r.addSide(ctx, &releaseSide{
 		name: sideFlux, user: fluxReleaser, resource: fluxReleases(), namespace: env.FluxNamespace, target: "flux",
 		manifest: fluxRelease, processes: []string{string(env.FluxHelmController), string(env.FluxSourceController)},
 		restart: func(ctx context.Context) error { return errors.Join(source.Restart(ctx), helm.Restart(ctx)) },
@@ -138,9 +138,9 @@ func (r *race) startFlux(ctx context.Context) error {
 	})
 }
 
-// join adds a side: with a chart repository of its own, so that its downloads are told apart, and
+// addSide adds a side: with a chart repository of its own, so that its downloads are told apart, and
 // a watch of its releases.
-func (r *race) join(ctx context.Context, c *contender) error {
+func (r *releaseBench) addSide(ctx context.Context, c *releaseSide) error {
 	c.charts = chartserver.StartRepository()
 	c.charts.Add(chartserver.ConfigMapChart(benchChart, benchChartVersion))
 	r.sides = append(r.sides, c)
@@ -155,8 +155,8 @@ func (r *race) join(ctx context.Context, c *contender) error {
 	return err
 }
 
-// furnish makes what the releases of both sides refer to.
-func (r *race) furnish(ctx context.Context) error {
+// createObjects makes what the releases of both sides refer to.
+func (r *releaseBench) createObjects(ctx context.Context) error {
 	for i, hub := range r.workloads {
 		for _, c := range r.sides {
 			if err := hub.CreateNamespace(ctx, c.target); err != nil {
@@ -179,7 +179,7 @@ func (r *race) furnish(ctx context.Context) error {
 }
 
 // giveKubeconfig writes a kubeconfig of a cluster's administrator for a side. Both have all rights.
-func (r *race) giveKubeconfig(ctx context.Context, c *contender, hub *env.Hub, name string) error {
+func (r *releaseBench) giveKubeconfig(ctx context.Context, c *releaseSide, hub *env.Hub, name string) error {
 	path, err := hub.KubeconfigFor(c.user, "system:masters")
 	if err != nil {
 		return err
@@ -194,7 +194,7 @@ func (r *race) giveKubeconfig(ctx context.Context, c *contender, hub *env.Hub, n
 }
 
 // create makes an object. That the chart repository has no TLS is meant, and no warning is shown.
-func (r *race) create(ctx context.Context, path string, object map[string]any) error {
+func (r *releaseBench) create(ctx context.Context, path string, object map[string]any) error {
 	request := r.admin.Post().AbsPath(path).WarningHandler(rest.NoWarnings{}).Body(encode(object))
 	if err := request.SetHeader("Content-Type", "application/json").Do(ctx).Error(); err != nil {
 		return fmt.Errorf("create at %s: %w", path, err)
@@ -203,8 +203,8 @@ func (r *race) create(ctx context.Context, path string, object map[string]any) e
 	return nil
 }
 
-// close stops what startRace has started, so that later parts have the machine for themselves.
-func (r *race) close() error {
+// close stops what startReleaseBench has started, so that later parts have the machine for themselves.
+func (r *releaseBench) close() error {
 	var errs []error
 
 	for _, c := range r.sides {
@@ -220,7 +220,7 @@ func (r *race) close() error {
 }
 
 // stopWorkloads stops all at once: each takes seconds.
-func (r *race) stopWorkloads() error {
+func (r *releaseBench) stopWorkloads() error {
 	errs := make([]error, len(r.workloads))
 
 	var stopping sync.WaitGroup

@@ -22,8 +22,8 @@ const (
 	keyLifetime = 30 * 24 * time.Hour
 )
 
-// stage is the running stack, and the narrator.
-type stage struct {
+// demo is the running stack, and the narrator.
+type demo struct {
 	stack    *env.Stack
 	omni     *omnisim.Server
 	workload *workload
@@ -32,13 +32,13 @@ type stage struct {
 	dir      string // of the example manifests
 }
 
-func startStage(ctx context.Context) (*stage, error) {
+func startDemo(ctx context.Context) (*demo, error) {
 	dir, err := examples()
 	if err != nil {
 		return nil, err
 	}
 
-	d := &stage{dir: dir, charts: startCharts()}
+	d := &demo{dir: dir, charts: startCharts()}
 	d.say("Building what is not built yet, and starting etcd, kube-apiserver, omni-apiserver, kube-controller-manager and omni-controller ...")
 
 	if err := d.startOmni(); err != nil {
@@ -61,7 +61,7 @@ func startStage(ctx context.Context) (*stage, error) {
 }
 
 // startOmni starts the simulator with the machines and the machine class that the examples name.
-func (d *stage) startOmni() (err error) {
+func (d *demo) startOmni() (err error) {
 	if d.omni, err = omnisim.Start(omnisim.Options{}); err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (d *stage) startOmni() (err error) {
 }
 
 // close stops everything, both control planes at the same time: each takes a second.
-func (d *stage) close() error {
+func (d *demo) close() error {
 	var (
 		stopping sync.WaitGroup
 		errs     [2]error

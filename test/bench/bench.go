@@ -31,8 +31,8 @@ const (
 	clusterTimeout = time.Second
 )
 
-// stage is the running stack and what parts share.
-type stage struct {
+// bench is the running stack and what parts share.
+type bench struct {
 	settings settings
 	results  *results
 	started  time.Time
@@ -48,8 +48,8 @@ type stage struct {
 	size     int // clusters of the fleet
 }
 
-func startStage(ctx context.Context, s settings, r *results) (*stage, error) {
-	b := &stage{settings: s, results: r, started: time.Now(), dir: s.dir}
+func startBench(ctx context.Context, s settings, r *results) (*bench, error) {
+	b := &bench{settings: s, results: r, started: time.Now(), dir: s.dir}
 	if err := b.prepare(); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func startStage(ctx context.Context, s settings, r *results) (*stage, error) {
 }
 
 // prepare makes the directory with the audit policy.
-func (b *stage) prepare() (err error) {
+func (b *bench) prepare() (err error) {
 	if b.dir == "" {
 		b.ownsDir = true
 		b.dir, err = os.MkdirTemp("", "bench-")
@@ -85,10 +85,10 @@ func (b *stage) prepare() (err error) {
 	return err
 }
 
-func (b *stage) file(name string) string { return filepath.Join(b.dir, name) }
+func (b *bench) file(name string) string { return filepath.Join(b.dir, name) }
 
 // auditArgs turn the audit log on, in the way that both API servers know.
-func (b *stage) auditArgs(log string) []string {
+func (b *bench) auditArgs(log string) []string {
 	return []string{
 		"--audit-policy-file=" + b.file("audit-policy.yaml"),
 		"--audit-log-path=" + b.file(log),
@@ -101,7 +101,7 @@ const (
 	ourAuditLog = "omni-apiserver-audit.log"
 )
 
-func (b *stage) start(ctx context.Context) (err error) {
+func (b *bench) start(ctx context.Context) (err error) {
 	if b.omnis, err = startOmnis(b.settings.Connections, b.settings.Spare); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (b *stage) start(ctx context.Context) (err error) {
 	return b.connect(ctx)
 }
 
-func (b *stage) controllerArgs() []string {
+func (b *bench) controllerArgs() []string {
 	args := []string{"--pprof-bind-address=" + b.pprof, "--rollout-ready-time=1s"}
 	if qps := b.settings.OmniQPS; qps > 0 {
 		args = append(args, fmt.Sprintf("--omni-qps=%d", qps), fmt.Sprintf("--omni-burst=%d", 2*qps))
@@ -147,7 +147,7 @@ func (b *stage) controllerArgs() []string {
 }
 
 // connect makes the connections to the simulated Omnis and waits until they are Ready.
-func (b *stage) connect(ctx context.Context) error {
+func (b *bench) connect(ctx context.Context) error {
 	for i, omni := range b.omnis {
 		key, err := omni.CreateServiceAccount("operator", omnisim.RoleOperator, keyLifetime)
 		if err != nil {
@@ -165,7 +165,7 @@ func (b *stage) connect(ctx context.Context) error {
 }
 
 // createConnection makes a connection and its Secret.
-func (b *stage) createConnection(ctx context.Context, name string, omni *omnisim.Server, key string) error {
+func (b *bench) createConnection(ctx context.Context, name string, omni *omnisim.Server, key string) error {
 	secret, connection := connectionObjects(name, omni.Endpoint(), key, omni.CAPEM())
 
 	if err := b.admin.Post().AbsPath("/api/v1/namespaces", fleetNamespace, "secrets").Body(encode(secret)).Do(ctx).Error(); err != nil {
@@ -189,7 +189,7 @@ func resourcePath(group, namespace, resource string) string {
 }
 
 // close stops everything. Without a directory of the user's choice nothing is left.
-func (b *stage) close() error {
+func (b *bench) close() error {
 	var err error
 
 	if b.clusters != nil {
@@ -210,7 +210,7 @@ func (b *stage) close() error {
 }
 
 // say tells the person who waits how far the run is. Standard output is for the report.
-func (b *stage) say(format string, args ...any) {
+func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "[%6s] %s\n", time.Since(b.started).Round(time.Second), fmt.Sprintf(format, args...))
 }
 
