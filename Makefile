@@ -8,7 +8,7 @@ SHELL := /usr/bin/env bash
 export GOFLAGS := $(GOFLAGS) -tags=kustomize_disable_go_plugin_support,fieldsv1string
 
 # Packages that need no process, no etcd and no race detector.
-UNIT_PACKAGES = $(shell hack/unit-packages.sh)
+UNIT_PACKAGES = $(shell hack/test-packages.sh unit)
 
 # Built and then run in place of the shell, so that signals to make's child reach the stack: `go run` forwards none.
 build-demo = @echo "Building the demonstration (a few minutes the first time) ..." && go build -o bin/demo ./test/demo

@@ -6,6 +6,8 @@
 #   elsewhere   those that have a target of their own, with programs that are built for it
 # And the packages of in-process that the race detector has something to look at in:
 #   concurrent  those in which one thing may run beside another: the package, its tests, or what it uses of ours starts it
+# And those of `make test-unit`:
+#   unit        those of the product whose tests start no process and no etcd
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -34,11 +36,12 @@ concurrent() {
 case ${1:-} in
   in-process) grep -vE "$elsewhere|$kills|$processes" <<<"$all" ;;
   concurrent) concurrent "$(grep -vE "$elsewhere|$kills|$processes" <<<"$all")" ;;
+  unit) go list ./cmd/... ./pkg/... | grep -vE '/pkg/(generated|registry|apiserver|helm/live)(/|$)' ;;
   processes) grep -E "$processes" <<<"$all" ;;
   kills) grep -E "$kills" <<<"$all" ;;
   elsewhere) grep -E "$elsewhere" <<<"$all" ;;
   *)
-    echo "usage: hack/test-packages.sh in-process|concurrent|processes|kills|elsewhere" >&2
+    echo "usage: hack/test-packages.sh in-process|concurrent|unit|processes|kills|elsewhere" >&2
     exit 2
     ;;
 esac
