@@ -5410,7 +5410,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterDeletePolicy(ref common.ReferenceC
 					},
 					"destroyMachines": {
 						SchemaProps: spec.SchemaProps{
-							Description: "destroyMachines also removes machines that are disconnected, which would otherwise block the deletion. It cannot be combined with orphan.",
+							Description: "destroyMachines also removes machines that Omni counts as disconnected, some minutes after they fell silent, and which would otherwise block the deletion. Omni never does so with a machine that was shut down: take that out of Omni (omnictl delete link UUID). It cannot be combined with orphan.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",
@@ -7608,7 +7608,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					},
 					"renewBefore": {
 						SchemaProps: spec.SchemaProps{
-							Description: "renewBefore is how long before expiry a new kubeconfig is written; more than 0 and less than ttl. Unset means at expiry, which leaves its readers a moment without access.",
+							Description: "renewBefore is how long before expiry a new kubeconfig is written; more than 0 and less than ttl. Unset means at expiry or up to 5 % of ttl earlier, which may leave its readers a moment without access.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

@@ -244,8 +244,9 @@ type OmniClusterDeletePolicy struct {
 	// +optional
 	Orphan bool `json:"orphan"`
 
-	// destroyMachines also removes machines that are disconnected, which would otherwise block the deletion.
-	// It cannot be combined with orphan.
+	// destroyMachines also removes machines that Omni counts as disconnected, some minutes after they fell silent, and which would
+	// otherwise block the deletion. Omni never does so with a machine that was shut down: take that out of Omni
+	// (omnictl delete link UUID). It cannot be combined with orphan.
 	// +optional
 	DestroyMachines bool `json:"destroyMachines"`
 

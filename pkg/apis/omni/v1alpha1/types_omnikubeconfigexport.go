@@ -43,7 +43,7 @@ type OmniKubeconfigExportSpec struct {
 	TTL Duration `json:"ttl"`
 
 	// renewBefore is how long before expiry a new kubeconfig is written; more than 0 and less than ttl.
-	// Unset means at expiry, which leaves its readers a moment without access.
+	// Unset means at expiry or up to 5 % of ttl earlier, which may leave its readers a moment without access.
 	// +optional
 	RenewBefore Duration `json:"renewBefore,omitempty"`
 

@@ -25,8 +25,9 @@ package v1alpha1
 type OmniClusterDeletePolicyApplyConfiguration struct {
 	// orphan keeps the cluster in Omni. It cannot be combined with destroyMachines.
 	Orphan *bool `json:"orphan,omitempty"`
-	// destroyMachines also removes machines that are disconnected, which would otherwise block the deletion.
-	// It cannot be combined with orphan.
+	// destroyMachines also removes machines that Omni counts as disconnected, some minutes after they fell silent, and which would
+	// otherwise block the deletion. Omni never does so with a machine that was shut down: take that out of Omni
+	// (omnictl delete link UUID). It cannot be combined with orphan.
 	DestroyMachines *bool `json:"destroyMachines,omitempty"`
 	// requireConfirmation refuses to delete this object until its annotation
 	// omni.texashpc.com/confirm-deletion equals its name. Unset means the API server's default. It also holds

@@ -36,7 +36,7 @@ type OmniKubeconfigExportSpecApplyConfiguration struct {
 	// ttl is how long a kubeconfig is valid, 5m to 8760h. Omni cannot revoke one token: prefer a short ttl.
 	TTL *omniv1alpha1.Duration `json:"ttl,omitempty"`
 	// renewBefore is how long before expiry a new kubeconfig is written; more than 0 and less than ttl.
-	// Unset means at expiry, which leaves its readers a moment without access.
+	// Unset means at expiry or up to 5 % of ttl earlier, which may leave its readers a moment without access.
 	RenewBefore *omniv1alpha1.Duration `json:"renewBefore,omitempty"`
 	// deletionPolicy says whether the Secret goes with this object, and with its place in targetSecretRef: Delete (the
 	// default) or Orphan.
