@@ -14,12 +14,12 @@ import (
 )
 
 // renew asks for a new certificate as `cmctl renew` does.
-func (s *stage) renew(t *testing.T, name string) {
+func (s *installation) renew(t *testing.T, name string) {
 	t.Helper()
 	s.until(t, "the request to renew "+name, func(ctx context.Context) error { return s.tryRenew(ctx, name) })
 }
 
-func (s *stage) tryRenew(ctx context.Context, name string) error {
+func (s *installation) tryRenew(ctx context.Context, name string) error {
 	client := s.kinds.Resource(certificates).Namespace(namespace)
 
 	certificate, err := client.Get(ctx, name, metav1.GetOptions{})
@@ -53,7 +53,7 @@ type issued struct {
 	ca   []byte
 }
 
-func (s *stage) tryIssued(ctx context.Context, name string) (issued, error) {
+func (s *installation) tryIssued(ctx context.Context, name string) (issued, error) {
 	secret, err := s.hub.Client().CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return issued{}, err
@@ -64,7 +64,7 @@ func (s *stage) tryIssued(ctx context.Context, name string) (issued, error) {
 	return issued{leaf: leaf, ca: secret.Data["ca.crt"]}, err
 }
 
-func (s *stage) issued(t *testing.T, name string) issued {
+func (s *installation) issued(t *testing.T, name string) issued {
 	t.Helper()
 
 	got, err := s.tryIssued(t.Context(), name)
@@ -87,7 +87,7 @@ func parse(text []byte) (*x509.Certificate, error) {
 func serial(certificate *x509.Certificate) string { return certificate.SerialNumber.String() }
 
 // reissued waits until the Secret has another certificate than before.
-func (s *stage) reissued(t *testing.T, name string, before issued) issued {
+func (s *installation) reissued(t *testing.T, name string, before issued) issued {
 	t.Helper()
 
 	var now issued
@@ -105,7 +105,7 @@ func (s *stage) reissued(t *testing.T, name string, before issued) issued {
 
 // renewSigned renews the serving certificate until the authority of now has signed it: cert-manager may know that
 // authority a moment later than we.
-func (s *stage) renewSigned(t *testing.T) {
+func (s *installation) renewSigned(t *testing.T) {
 	t.Helper()
 
 	ca, before := s.issued(t, authority), s.issued(t, serving)
@@ -136,7 +136,7 @@ func (s *stage) renewSigned(t *testing.T) {
 }
 
 // deleteSecret takes the Secret of a certificate away and waits until it is back.
-func (s *stage) deleteSecret(t *testing.T, name string) {
+func (s *installation) deleteSecret(t *testing.T, name string) {
 	t.Helper()
 
 	before := s.issued(t, name)

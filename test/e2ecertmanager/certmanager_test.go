@@ -13,7 +13,7 @@ import (
 type step struct {
 	name string
 	// do returns when what is to be seen was seen.
-	do func(t *testing.T, s *stage)
+	do func(t *testing.T, s *installation)
 	// gap says that requests or new connections may fail, and why: it is documented in high-availability.md. Then do waits for
 	// a failure where there has to be one. Without it none may.
 	gap string
@@ -26,7 +26,7 @@ type step struct {
 // TestCertManager installs the chart beside cert-manager and lets happen what happens to certificates. Times are told and not
 // judged.
 func TestCertManager(t *testing.T) {
-	s := newStage(t)
+	s := newInstallation(t)
 	s.install(t)
 
 	var rows []row
@@ -54,7 +54,7 @@ func TestCertManager(t *testing.T) {
 }
 
 // install: available without any hand.
-func (s *stage) install(t *testing.T) {
+func (s *installation) install(t *testing.T) {
 	t.Helper()
 	s.preparePods(t)
 	s.history = s.watchRegistration(t)
@@ -100,7 +100,7 @@ type row struct {
 }
 
 // walk does one step, waits until everything works again, and judges what was counted.
-func (s *stage) walk(t *testing.T, step step) row {
+func (s *installation) walk(t *testing.T, step step) row {
 	before, begin := s.load.now(), time.Now()
 	s.load.takeErrors()
 	s.history.take()

@@ -12,7 +12,7 @@ import (
 )
 
 // served waits until new connections see the certificate that is in the Secret, and accept it.
-func (s *stage) served(t *testing.T) {
+func (s *installation) served(t *testing.T) {
 	t.Helper()
 	s.until(t, "the certificate of the Secret to be served and accepted", func(ctx context.Context) error {
 		want, err := s.tryIssued(ctx, serving)
@@ -30,7 +30,7 @@ func (s *stage) served(t *testing.T) {
 }
 
 // metricsServed waits until the controller serves its metrics with the certificate that is in the Secret.
-func (s *stage) metricsServed(t *testing.T) {
+func (s *installation) metricsServed(t *testing.T) {
 	t.Helper()
 
 	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(s.controller.Port(8080)))
@@ -51,7 +51,7 @@ func (s *stage) metricsServed(t *testing.T) {
 }
 
 // refused waits until a new connection is refused with this text.
-func (s *stage) refused(t *testing.T, text string) {
+func (s *installation) refused(t *testing.T, text string) {
 	t.Helper()
 	s.until(t, "a new connection to be refused: "+text, func(context.Context) error {
 		if _, err := s.load.latest(); err == nil || !strings.Contains(err.Error(), text) {
@@ -71,7 +71,7 @@ func orNone(err error) error {
 }
 
 // trusted waits until kube-apiserver trusts what signed the serving certificate of the Secret.
-func (s *stage) trusted(t *testing.T) {
+func (s *installation) trusted(t *testing.T) {
 	t.Helper()
 	s.until(t, "caBundle to have the authority of "+serving, func(ctx context.Context) error {
 		want, err := s.tryIssued(ctx, serving)
@@ -89,7 +89,7 @@ func (s *stage) trusted(t *testing.T) {
 }
 
 // more waits for so many more requests, and new connections in their proportion: with what is now they are what is judged.
-func (s *stage) more(t *testing.T, requests int) {
+func (s *installation) more(t *testing.T, requests int) {
 	t.Helper()
 
 	before := s.load.now()
@@ -104,7 +104,7 @@ func (s *stage) more(t *testing.T, requests int) {
 }
 
 // fails waits until a request fails.
-func (s *stage) fails(t *testing.T) {
+func (s *installation) fails(t *testing.T) {
 	t.Helper()
 
 	before := s.load.now()

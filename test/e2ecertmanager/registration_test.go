@@ -26,7 +26,7 @@ type state struct {
 }
 
 // watchRegistration records the APIService until the test ends.
-func (s *stage) watchRegistration(t *testing.T) *history {
+func (s *installation) watchRegistration(t *testing.T) *history {
 	t.Helper()
 
 	h := &history{}

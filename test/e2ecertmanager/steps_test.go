@@ -47,7 +47,7 @@ func steps() []step {
 	}
 }
 
-func renewServing(t *testing.T, s *stage) {
+func renewServing(t *testing.T, s *installation) {
 	log := s.apiserverRuns.LogPath()
 	from := said(t, log)
 
@@ -70,7 +70,7 @@ func renewServing(t *testing.T, s *stage) {
 	}
 }
 
-func deleteServing(t *testing.T, s *stage) {
+func deleteServing(t *testing.T, s *installation) {
 	s.kubelet.hold()
 	s.deleteSecret(t, serving)
 	s.more(t, 100)
@@ -78,7 +78,7 @@ func deleteServing(t *testing.T, s *stage) {
 	s.served(t)
 }
 
-func renewAuthority(t *testing.T, s *stage) {
+func renewAuthority(t *testing.T, s *installation) {
 	before := s.issued(t, authority)
 
 	s.kubelet.hold()
@@ -102,7 +102,7 @@ func sameKey(a, b issued) bool {
 	return ok && key.Equal(b.leaf.PublicKey)
 }
 
-func newAuthority(t *testing.T, s *stage) {
+func newAuthority(t *testing.T, s *installation) {
 	s.kubelet.hold()
 	s.changeAuthority(t)
 	s.trusted(t)
@@ -112,7 +112,7 @@ func newAuthority(t *testing.T, s *stage) {
 }
 
 // changeAuthority makes a new authority with a new key, and a serving certificate by it.
-func (s *stage) changeAuthority(t *testing.T) {
+func (s *installation) changeAuthority(t *testing.T) {
 	t.Helper()
 
 	before := s.issued(t, authority)
@@ -126,7 +126,7 @@ func (s *stage) changeAuthority(t *testing.T) {
 }
 
 // leakedKey runs the commands of the page.
-func leakedKey(t *testing.T, s *stage) {
+func leakedKey(t *testing.T, s *installation) {
 	page := filepath.Join(root, "docs/concepts/security.md")
 	old := s.issued(t, serving)
 
@@ -152,7 +152,7 @@ func leakedKey(t *testing.T, s *stage) {
 	}
 }
 
-func (s *stage) renewServingOnly(t *testing.T) {
+func (s *installation) renewServingOnly(t *testing.T) {
 	t.Helper()
 
 	before := s.issued(t, serving)
@@ -161,7 +161,7 @@ func (s *stage) renewServingOnly(t *testing.T) {
 	s.served(t)
 }
 
-func upgradeFromBefore(t *testing.T, s *stage) {
+func upgradeFromBefore(t *testing.T, s *installation) {
 	for _, rewrite := range []postRenderer{s.network.before(), s.network} {
 		ca, tls := s.issued(t, authority), s.issued(t, serving)
 
@@ -172,7 +172,7 @@ func upgradeFromBefore(t *testing.T, s *stage) {
 	}
 }
 
-func foreignIssuer(t *testing.T, s *stage) {
+func foreignIssuer(t *testing.T, s *installation) {
 	s.kubectl(t, `
 apiVersion: cert-manager.io/v1
 kind: Certificate
@@ -209,13 +209,13 @@ spec: {ca: {secretName: pki}}
 	}
 }
 
-func bundleRemoved(t *testing.T, s *stage) {
+func bundleRemoved(t *testing.T, s *installation) {
 	s.kubectl(t, "", "patch", "apiservice", registration, "--type=json", "-p", `[{"op": "remove", "path": "/spec/caBundle"}]`)
 	s.trusted(t)
 	s.served(t)
 }
 
-func injectorAway(t *testing.T, s *stage) {
+func injectorAway(t *testing.T, s *installation) {
 	stopProcess(t, s.injects)
 	s.changeAuthority(t)
 	s.refused(t, "unknown authority")
@@ -230,7 +230,7 @@ func injectorAway(t *testing.T, s *stage) {
 	s.served(t)
 }
 
-func replacingInjector(t *testing.T, s *stage) {
+func replacingInjector(t *testing.T, s *installation) {
 	stopProcess(t, s.injects)
 	s.startInjecting(t, "--feature-gates=CAInjectorMerging=false")
 
@@ -248,7 +248,7 @@ func replacingInjector(t *testing.T, s *stage) {
 
 // expired lets the certificate of a server expire that nobody renews. Nothing here refuses durations of seconds: that is the
 // webhook's, and the chart's.
-func expired(t *testing.T, s *stage) {
+func expired(t *testing.T, s *installation) {
 	log := s.apiserverRuns.LogPath()
 	from := said(t, log)
 	before := s.issued(t, serving)
@@ -271,14 +271,14 @@ func expired(t *testing.T, s *stage) {
 	}
 }
 
-func (s *stage) setDurations(t *testing.T, duration, renewBefore string) {
+func (s *installation) setDurations(t *testing.T, duration, renewBefore string) {
 	t.Helper()
 	s.kubectl(t, "", "patch", "certificate", serving, "-n", namespace, "--type=merge",
 		"-p", fmt.Sprintf(`{"spec": {"duration": %q, "renewBefore": %q}}`, duration, renewBefore))
 }
 
 // expiredAndRestarted begins where expired ended. Then cert-manager is back, and everything heals without a hand.
-func expiredAndRestarted(t *testing.T, s *stage) {
+func expiredAndRestarted(t *testing.T, s *installation) {
 	if err := s.apiserverRuns.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +306,7 @@ func expiredAndRestarted(t *testing.T, s *stage) {
 }
 
 // uninstall: what survives is found by our label, as the page says.
-func (s *stage) uninstall(t *testing.T) {
+func (s *installation) uninstall(t *testing.T) {
 	s.helm.uninstall(t)
 
 	for _, program := range []interface{ Stop() error }{s.controllerRuns, s.apiserverRuns} {
@@ -331,7 +331,7 @@ func (s *stage) uninstall(t *testing.T) {
 }
 
 // runShell runs commands of a page as an administrator.
-func (s *stage) runShell(t *testing.T, script string) {
+func (s *installation) runShell(t *testing.T, script string) {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), eventuallyTimeout)

@@ -36,8 +36,8 @@ const (
 
 var certificates = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
 
-// stage is a hub with cert-manager and an installation of the chart.
-type stage struct {
+// installation is a hub with cert-manager and an installation of the chart.
+type installation struct {
 	hub      *env.Hub
 	built    env.BuiltCertManager
 	binaries env.Binaries
@@ -56,11 +56,11 @@ type stage struct {
 	kinds  dynamic.Interface
 }
 
-// newStage starts a hub and cert-manager, with the definitions and the rights of cert-manager's own chart.
-func newStage(t *testing.T) *stage {
+// newInstallation starts a hub and cert-manager, with the definitions and the rights of cert-manager's own chart.
+func newInstallation(t *testing.T) *installation {
 	t.Helper()
 
-	s := &stage{}
+	s := &installation{}
 
 	var err error
 	if s.binaries, err = env.BuildBinaries(t.Context(), t.Output()); err != nil {
@@ -100,7 +100,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-func (s *stage) startCertManager(t *testing.T) {
+func (s *installation) startCertManager(t *testing.T) {
 	t.Helper()
 
 	s.kubectl(t, "", "apply", "--server-side", "-f", filepath.Join(s.built.Source, "deploy", "crds"))
@@ -118,17 +118,17 @@ func (s *stage) startCertManager(t *testing.T) {
 	s.startInjecting(t)
 }
 
-func (s *stage) startIssuing(t *testing.T) {
+func (s *installation) startIssuing(t *testing.T) {
 	t.Helper()
 	s.issues = s.start(t, env.CertManagerController)
 }
 
-func (s *stage) startInjecting(t *testing.T, args ...string) {
+func (s *installation) startInjecting(t *testing.T, args ...string) {
 	t.Helper()
 	s.injects = s.start(t, env.CertManagerCAInjector, args...)
 }
 
-func (s *stage) start(t *testing.T, program env.CertManagerComponent, args ...string) *env.CertManagerProcess {
+func (s *installation) start(t *testing.T, program env.CertManagerComponent, args ...string) *env.CertManagerProcess {
 	t.Helper()
 
 	process, err := s.hub.StartCertManager(t.Context(), s.built, program, args...)
@@ -148,7 +148,7 @@ func stopProcess(t *testing.T, process *env.CertManagerProcess) {
 }
 
 // preparePods reads the Pods that Helm is about to install, for their ports.
-func (s *stage) preparePods(t *testing.T) {
+func (s *installation) preparePods(t *testing.T) {
 	t.Helper()
 
 	for _, object := range render(t, chartDir, release, namespace, "apiserver.yaml", "controller.yaml") {
@@ -169,7 +169,7 @@ func (s *stage) preparePods(t *testing.T) {
 }
 
 // run starts a Pod as soon as its volumes are there.
-func (s *stage) run(t *testing.T, pod *env.Pod) *env.Program {
+func (s *installation) run(t *testing.T, pod *env.Pod) *env.Program {
 	t.Helper()
 	s.until(t, "the volumes of "+pod.Workload, func(context.Context) error { return s.kubelet.mounted(pod) })
 
@@ -187,7 +187,7 @@ func (s *stage) run(t *testing.T, pod *env.Pod) *env.Program {
 	return program
 }
 
-func (s *stage) until(t *testing.T, what string, check func(context.Context) error) {
+func (s *installation) until(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 
 	if err := env.Eventually(t.Context(), eventuallyTimeout, what, func(ctx context.Context) error {
@@ -203,7 +203,7 @@ func (s *stage) until(t *testing.T, what string, check func(context.Context) err
 	}
 }
 
-func (s *stage) kubectl(t *testing.T, stdin string, args ...string) string {
+func (s *installation) kubectl(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 
 	stdout, _, err := s.hub.KubectlInput(t.Context(), strings.NewReader(stdin), args...)
@@ -215,7 +215,7 @@ func (s *stage) kubectl(t *testing.T, stdin string, args ...string) string {
 }
 
 // available returns nil when kube-apiserver says so.
-func (s *stage) available(ctx context.Context) error {
+func (s *installation) available(ctx context.Context) error {
 	service, err := s.trusts.ApiregistrationV1().APIServices().Get(ctx, registration, metav1.GetOptions{})
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (s *stage) available(ctx context.Context) error {
 
 // settled waits until a request of each kind and a new connection work again, and the controller does its work; it returns
 // how long the controller took.
-func (s *stage) settled(t *testing.T) time.Duration {
+func (s *installation) settled(t *testing.T) time.Duration {
 	t.Helper()
 	s.until(t, "the API to be Available", s.available)
 
@@ -262,7 +262,7 @@ func (s *stage) settled(t *testing.T) time.Duration {
 }
 
 // logged waits until a program has said this after it had said so much.
-func (s *stage) logged(t *testing.T, path, text string, after int64) {
+func (s *installation) logged(t *testing.T, path, text string, after int64) {
 	t.Helper()
 	s.until(t, "the log to say "+text, func(context.Context) error {
 		content, err := os.ReadFile(path)
@@ -289,7 +289,7 @@ func said(t *testing.T, path string) int64 {
 	return info.Size()
 }
 
-func (s *stage) printLogs(t *testing.T) {
+func (s *installation) printLogs(t *testing.T) {
 	for _, name := range []string{"omni-apiserver", "omni-controller", "cert-manager-controller", "cert-manager-cainjector"} {
 		content, _ := os.ReadFile(s.hub.LogPath(name)) // it may not have been started
 		t.Logf("== %s\n%s", name, content[max(0, len(content)-5000):])
@@ -297,7 +297,7 @@ func (s *stage) printLogs(t *testing.T) {
 }
 
 // createLoad makes the object that requests are about, once the API is served.
-func (s *stage) createLoad(t *testing.T) {
+func (s *installation) createLoad(t *testing.T) {
 	t.Helper()
 	s.until(t, "the first object", func(ctx context.Context) error {
 		_, err := s.ours.OmniV1alpha1().OmniConnections(namespace).Create(ctx, loadObject(), metav1.CreateOptions{})
@@ -311,7 +311,7 @@ func (s *stage) createLoad(t *testing.T) {
 }
 
 // stored is the object that requests are about.
-func (s *stage) stored(t *testing.T) *v1alpha1.OmniConnection {
+func (s *installation) stored(t *testing.T) *v1alpha1.OmniConnection {
 	t.Helper()
 
 	object, err := s.ours.OmniV1alpha1().OmniConnections(namespace).Get(t.Context(), connection, metav1.GetOptions{})
