@@ -36,7 +36,7 @@ const (
 
 var certificates = schema.GroupVersionResource{Group: "cert-manager.io", Version: "v1", Resource: "certificates"}
 
-// installation is a hub with cert-manager and an installation of the chart.
+// installation is the chart, installed in a hub beside cert-manager.
 type installation struct {
 	hub      *env.Hub
 	built    env.BuiltCertManager
