@@ -12,7 +12,7 @@ import (
 func TestMoveOmniPage(t *testing.T) {
 	t.Parallel()
 
-	steps := commandsOf(t, "docs/how-to/move-omni.md", 4)
+	steps := commandsOf(t, "docs/how-to/move-omni.md", 5)
 
 	n := newNewcomer(t)
 	n.connect()
