@@ -86,6 +86,11 @@ type SelectableField[T Object] struct {
 	Value func(T) string
 }
 
+// ByCluster lets field selectors name the OmniCluster that an object refers to.
+func ByCluster[T Object]() *SelectableField[T] {
+	return &SelectableField[T]{Label: v1alpha1.ClusterRefField, Value: func(obj T) string { return v1alpha1.ClusterRefOf(obj) }}
+}
+
 // Part is one half of an object, spec or status: how to copy it, compare it, and encode it as it is stored.
 type Part[T any] struct {
 	copy   func(dst, src T)

@@ -7,10 +7,10 @@ import (
 )
 
 // MachineSetColumns are the columns of the kinds that stand for a machine set.
-func MachineSetColumns[T Object](cluster func(T) string, scale *Scale[T]) []Column[T] {
+func MachineSetColumns[T Object](scale *Scale[T]) []Column[T] {
 	return []Column[T]{
 		ReadyColumn[T](),
-		ClusterColumn(cluster),
+		ClusterColumn[T](),
 		{
 			Name:        "Desired",
 			Description: "Number of machines asked for.",
@@ -32,11 +32,11 @@ func MachineSetColumns[T Object](cluster func(T) string, scale *Scale[T]) []Colu
 }
 
 // ClusterColumn shows the OmniCluster that an object names.
-func ClusterColumn[T Object](cluster func(T) string) Column[T] {
+func ClusterColumn[T Object]() Column[T] {
 	return Column[T]{
 		Name:        "Cluster",
 		Description: "OmniCluster that this object belongs to.",
-		Cell:        func(obj T) any { return cluster(obj) },
+		Cell:        func(obj T) any { return v1alpha1.ClusterRefOf(obj) },
 	}
 }
 

@@ -132,7 +132,7 @@ func (r *TemplateREST) read(ctx context.Context, name string, options *metav1.Ge
 // list reads the objects that name the cluster.
 func list[L runtime.Object](ctx context.Context, lister Lister, cluster string) (L, error) {
 	found, err := lister.List(ctx, &metainternalversion.ListOptions{
-		FieldSelector: fields.OneTermEqualSelector("spec.clusterRef.name", cluster),
+		FieldSelector: fields.OneTermEqualSelector(v1alpha1.ClusterRefField, cluster),
 	})
 	if err != nil {
 		var none L

@@ -33,10 +33,8 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniControlPlane] {
 			StatusUpdate: validation.ValidateOmniControlPlaneStatusUpdate,
 		},
 		Warnings:   validation.WarningsForOmniControlPlane,
-		Selectable: &kit.SelectableField[*v1alpha1.OmniControlPlane]{Label: "spec.clusterRef.name", Value: clusterOf},
-		Columns:    kit.MachineSetColumns(clusterOf, scale),
+		Selectable: kit.ByCluster[*v1alpha1.OmniControlPlane](),
+		Columns:    kit.MachineSetColumns(scale),
 		Scale:      scale,
 	}
 }
-
-func clusterOf(o *v1alpha1.OmniControlPlane) string { return o.Spec.ClusterRef.Name }

@@ -34,10 +34,10 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 
 			return "the Helm release would be uninstalled. To keep it, set spec.deletionPolicy: Orphan, then delete the OmniHelmRelease"
 		},
-		Selectable: &kit.SelectableField[*v1alpha1.OmniHelmRelease]{Label: "spec.clusterRef.name", Value: clusterOf},
+		Selectable: kit.ByCluster[*v1alpha1.OmniHelmRelease](),
 		Columns: []kit.Column[*v1alpha1.OmniHelmRelease]{
 			kit.ReadyColumn[*v1alpha1.OmniHelmRelease](),
-			kit.ClusterColumn(clusterOf),
+			kit.ClusterColumn[*v1alpha1.OmniHelmRelease](),
 			{
 				Name:        "Chart",
 				Description: "Chart that is installed.",
@@ -64,5 +64,3 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 		},
 	}
 }
-
-func clusterOf(o *v1alpha1.OmniHelmRelease) string { return o.Spec.ClusterRef.Name }

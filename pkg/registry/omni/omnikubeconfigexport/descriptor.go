@@ -27,10 +27,10 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniKubeconfigEx
 			StatusUpdate: validation.ValidateOmniKubeconfigExportStatusUpdate,
 		},
 		Warnings:   validation.WarningsForOmniKubeconfigExport,
-		Selectable: &kit.SelectableField[*v1alpha1.OmniKubeconfigExport]{Label: "spec.clusterRef.name", Value: clusterOf},
+		Selectable: kit.ByCluster[*v1alpha1.OmniKubeconfigExport](),
 		Columns: []kit.Column[*v1alpha1.OmniKubeconfigExport]{
 			kit.ReadyColumn[*v1alpha1.OmniKubeconfigExport](),
-			kit.ClusterColumn(clusterOf),
+			kit.ClusterColumn[*v1alpha1.OmniKubeconfigExport](),
 			{
 				Name:        "Secret",
 				Description: "Secret that the kubeconfig is written to.",
@@ -50,5 +50,3 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniKubeconfigEx
 		},
 	}
 }
-
-func clusterOf(o *v1alpha1.OmniKubeconfigExport) string { return o.Spec.ClusterRef.Name }

@@ -27,10 +27,10 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniMachine] {
 			StatusUpdate: validation.ValidateOmniMachineStatusUpdate,
 		},
 		Warnings:   validation.WarningsForOmniMachine,
-		Selectable: &kit.SelectableField[*v1alpha1.OmniMachine]{Label: "spec.clusterRef.name", Value: clusterOf},
+		Selectable: kit.ByCluster[*v1alpha1.OmniMachine](),
 		Columns: []kit.Column[*v1alpha1.OmniMachine]{
 			kit.ReadyColumn[*v1alpha1.OmniMachine](),
-			kit.ClusterColumn(clusterOf),
+			kit.ClusterColumn[*v1alpha1.OmniMachine](),
 			{
 				Name:        "Machine",
 				Description: "UUID of the machine.",
@@ -49,8 +49,6 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniMachine] {
 		},
 	}
 }
-
-func clusterOf(o *v1alpha1.OmniMachine) string { return o.Spec.ClusterRef.Name }
 
 func connected(known *bool) string {
 	if known == nil {

@@ -34,10 +34,10 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniSecretSync] 
 
 			return "the copy in the workload cluster would be deleted. To keep it, set spec.deletionPolicy: Orphan, then delete the OmniSecretSync"
 		},
-		Selectable: &kit.SelectableField[*v1alpha1.OmniSecretSync]{Label: "spec.clusterRef.name", Value: clusterOf},
+		Selectable: kit.ByCluster[*v1alpha1.OmniSecretSync](),
 		Columns: []kit.Column[*v1alpha1.OmniSecretSync]{
 			kit.ReadyColumn[*v1alpha1.OmniSecretSync](),
-			kit.ClusterColumn(clusterOf),
+			kit.ClusterColumn[*v1alpha1.OmniSecretSync](),
 			{
 				Name:        "Source",
 				Description: "Secret in this namespace that is copied.",
@@ -56,7 +56,5 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniSecretSync] 
 		},
 	}
 }
-
-func clusterOf(o *v1alpha1.OmniSecretSync) string { return o.Spec.ClusterRef.Name }
 
 func target(ref v1alpha1.NamespacedSecretReference) string { return ref.Namespace + "/" + ref.Name }

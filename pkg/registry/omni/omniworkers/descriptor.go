@@ -36,10 +36,8 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniWorkers] {
 		KeepInstead: func(*v1alpha1.OmniWorkers) string {
 			return "the machine set would be torn down in Omni, and its machines wiped, if its OmniCluster applies that. To keep it, keep this object"
 		},
-		Selectable: &kit.SelectableField[*v1alpha1.OmniWorkers]{Label: "spec.clusterRef.name", Value: clusterOf},
-		Columns:    kit.MachineSetColumns(clusterOf, scale),
+		Selectable: kit.ByCluster[*v1alpha1.OmniWorkers](),
+		Columns:    kit.MachineSetColumns(scale),
 		Scale:      scale,
 	}
 }
-
-func clusterOf(o *v1alpha1.OmniWorkers) string { return o.Spec.ClusterRef.Name }
