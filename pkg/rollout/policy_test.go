@@ -104,17 +104,22 @@ func TestPromotionIsShown(t *testing.T) {
 
 func TestHoldsChanges(t *testing.T) {
 	for name, test := range map[string]struct {
-		status *v1alpha1.OmniClusterRollout
-		want   bool
+		status          *v1alpha1.OmniClusterRollout
+		concerns, holds bool
 	}{
-		"no status": {nil, false},
-		"nothing":   {&v1alpha1.OmniClusterRollout{Governed: true}, false},
-		"held":      {&v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, Changes: []string{"a"}}, true},
-		"failed":    {&v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutFailed}, true},
-		"suspended": {&v1alpha1.OmniClusterRollout{Changes: []string{"a"}}, true},
+		"no status": {nil, false, false},
+		"nothing":   {&v1alpha1.OmniClusterRollout{Governed: true}, false, false},
+		"held":      {&v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutHeld, Changes: []string{"a"}}, true, true},
+		"admitted":  {&v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutAdmitted}, true, true},
+		"failed":    {&v1alpha1.OmniClusterRollout{State: v1alpha1.RolloutFailed}, true, false},
+		"suspended": {&v1alpha1.OmniClusterRollout{Changes: []string{"a"}}, true, true},
 	} {
-		if got := rollout.HoldsChanges(test.status); got != test.want {
-			t.Errorf("%s: %v", name, got)
+		if got := rollout.StillConcerns(test.status); got != test.concerns {
+			t.Errorf("%s: still concerns: %v", name, got)
+		}
+
+		if got := rollout.HoldsChanges(test.status); got != test.holds {
+			t.Errorf("%s: holds changes: %v", name, got)
 		}
 	}
 }

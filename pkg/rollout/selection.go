@@ -51,7 +51,7 @@ func SelectionOf(policies []v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCl
 	switch {
 	case len(selected) > 1:
 		return conflictOf(selected, cluster)
-	case len(selected) == 0 && before != nil && HoldsChanges(cluster.Status.Rollout):
+	case len(selected) == 0 && before != nil && StillConcerns(cluster.Status.Rollout):
 		found = Selection{Name: before.Name, Object: before, Left: true, Revision: "left " + revisionOf(before)}
 		found.Policy, found.Unreadable = New(before)
 	}
@@ -83,8 +83,20 @@ func revisionOf(policy *v1alpha1.OmniRolloutPolicy) string {
 	return fmt.Sprintf("%s/%d", policy.UID, policy.Generation)
 }
 
-// HoldsChanges reports whether a policy held changes of a cluster, by its status, or has them at work: those stay held
-// if the policy no longer selects the cluster.
-func HoldsChanges(status *v1alpha1.OmniClusterRollout) bool {
+// StillConcerns reports whether something of a cluster has not ended under its policy, by its status: changes that wait or are
+// at work, and also a turn that failed while the cluster is not well yet. The policy keeps such a cluster if it no longer
+// selects it.
+func StillConcerns(status *v1alpha1.OmniClusterRollout) bool {
 	return status != nil && (status.State != "" || len(status.Changes) > 0)
+}
+
+// HoldsChanges reports whether changes of a cluster wait or are at work, by its status. After a turn that failed, none are:
+// no change would begin if the policy were gone.
+func HoldsChanges(status *v1alpha1.OmniClusterRollout) bool {
+	if status == nil {
+		return false
+	}
+
+	// Listed without a state are changes that were held, and cannot be made now for another reason.
+	return status.State == v1alpha1.RolloutHeld || status.State == v1alpha1.RolloutAdmitted || len(status.Changes) > 0
 }

@@ -116,7 +116,7 @@ func TestLeftPolicyForgets(t *testing.T) {
 	tt.ask("v1.36.1", "v1.35.0")
 	tt.run()
 
-	if rollout.HoldsChanges(tt.cluster.Status.Rollout) {
+	if rollout.StillConcerns(tt.cluster.Status.Rollout) {
 		t.Errorf("%+v", tt.status())
 	}
 }

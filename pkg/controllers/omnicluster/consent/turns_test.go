@@ -135,7 +135,7 @@ func (tt *turns) ticket() {
 
 // unselect does what the controller does for a cluster that its policy no longer selects.
 func (tt *turns) unselect() {
-	if !rollout.HoldsChanges(tt.cluster.Status.Rollout) {
+	if !rollout.StillConcerns(tt.cluster.Status.Rollout) {
 		tt.gate = Gate{}
 
 		return

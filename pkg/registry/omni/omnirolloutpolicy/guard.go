@@ -64,22 +64,13 @@ func countHeld(ctx context.Context, policy *v1alpha1.OmniRolloutPolicy, clusters
 			continue
 		}
 
-		if holds(cluster.Status.Rollout, policy.Name) || (isUnseen(cluster) && parsed.MaySelect(cluster)) {
+		holds := rollout.HoldsChanges(cluster.Status.Rollout) && cluster.Status.Rollout.Policy == policy.Name
+		if holds || (isUnseen(cluster) && parsed.MaySelect(cluster)) {
 			held++
 		}
 	}
 
 	return held, nil
-}
-
-// holds reports whether the changes of a cluster with this status wait or are at work by a policy.
-func holds(status *v1alpha1.OmniClusterRollout, policy string) bool {
-	if status == nil || status.Policy != policy {
-		return false
-	}
-
-	// Listed without a state are changes that were held, and cannot be made now for another reason.
-	return status.State == v1alpha1.RolloutHeld || status.State == v1alpha1.RolloutAdmitted || len(status.Changes) > 0
 }
 
 // isUnseen reports whether omni-controller has not looked at the spec yet. A new cluster that it has never looked at waits
