@@ -60,7 +60,7 @@ func TestApprovalOutlastsRunsWithoutAPlan(t *testing.T) {
 	f := restOfAnApprovedPlan(t)
 	f.loseControlPlane()
 
-	if plan := f.get().Status.Plan; consent.IsPlan(plan) || len(plan.Approved) != 1 {
+	if plan := f.get().Status.Plan; plan.IsPlan() || len(plan.Approved) != 1 {
 		t.Errorf("plan %+v", plan)
 	}
 

@@ -218,7 +218,7 @@ func (r *reconciler) measure(cluster *v1alpha1.OmniCluster) {
 	name := client.ObjectKeyFromObject(cluster)
 	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, cluster.Status.Conditions, cluster.Name)
 
-	if plan := cluster.Status.Plan; consent.IsPlan(plan) {
+	if plan := cluster.Status.Plan; plan.IsPlan() {
 		r.options.Objects.SetPlan(name, &metrics.PlanCounts{Creates: int(plan.Creates), Updates: int(plan.Updates), Destroys: int(plan.Destroys)})
 	} else {
 		r.options.Objects.SetPlan(name, nil)

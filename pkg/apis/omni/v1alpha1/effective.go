@@ -13,6 +13,12 @@ const ControlPlaneSetName = "control-planes"
 // EffectiveClusterName returns the cluster's name in Omni: spec.clusterName, or the object's name.
 func (o *OmniCluster) EffectiveClusterName() string { return cmp.Or(o.Spec.ClusterName, o.Name) }
 
+// IsPlan reports whether a plan status is a plan, and not only approvals that outlast runs without a plan. A plan counts
+// what is approved and not done yet. It may be nil.
+func (p *OmniClusterPlan) IsPlan() bool {
+	return p != nil && (len(p.Approved) == 0 || p.Destructive > 0)
+}
+
 // EffectiveWorkerSetName returns the set's name in Omni: spec.workerSetName, or the object's name.
 func (o *OmniWorkers) EffectiveWorkerSetName() string { return cmp.Or(o.Spec.WorkerSetName, o.Name) }
 

@@ -125,15 +125,9 @@ func KeepApprovals(status v1alpha1.OmniClusterStatus) *v1alpha1.OmniClusterPlan 
 	return nil
 }
 
-// IsPlan reports whether a plan status is a plan, and not only approvals that outlast runs without a plan. A plan
-// counts what is approved and not done yet. The column Plan has the same rule: pkg/registry/omni/omnicluster/cells.go.
-func IsPlan(plan *v1alpha1.OmniClusterPlan) bool {
-	return plan != nil && (len(plan.Approved) == 0 || plan.Destructive > 0)
-}
-
 // ForgetApprovals removes the approvals from a plan status and keeps the plan.
 func ForgetApprovals(status *v1alpha1.OmniClusterStatus) {
-	if !IsPlan(status.Plan) {
+	if !status.Plan.IsPlan() {
 		status.Plan = nil
 
 		return

@@ -126,7 +126,7 @@ func TestApprovalsWithoutAPlan(t *testing.T) {
 		"a plan, partly allowed": {&v1alpha1.OmniClusterPlan{Destructive: 1, Approved: approved}, true, &v1alpha1.OmniClusterPlan{Approved: approved}, &v1alpha1.OmniClusterPlan{Destructive: 1}},
 	} {
 		status := v1alpha1.OmniClusterStatus{Plan: test.plan}
-		if got := IsPlan(status.Plan); got != test.isPlan {
+		if got := status.Plan.IsPlan(); got != test.isPlan {
 			t.Errorf("%s: is a plan: %v", name, got)
 		}
 

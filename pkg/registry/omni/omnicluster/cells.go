@@ -46,11 +46,10 @@ func version(o *v1alpha1.OmniCluster, reported func(*v1alpha1.OmniClusterRemoteS
 	return wanted
 }
 
-// plan counts creates, updates and destroys, and how many of them remove machines. It prints nothing for a plan that
-// is kept only to remember approvals, by the rule of IsPlan in pkg/controllers/omnicluster/consent, which the API server
-// does not contain.
+// plan counts creates, updates and destroys, and how many of them remove machines. It prints nothing for what
+// is kept only to remember approvals.
 func plan(p *v1alpha1.OmniClusterPlan) string {
-	if p == nil || len(p.Approved) > 0 && p.Destructive == 0 {
+	if !p.IsPlan() {
 		return kit.OrNone("")
 	}
 
