@@ -6,16 +6,16 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/lists"
 )
 
 // boundAnswers ends an answer that its client does not read: the memory that it holds is everybody's. The library's own
 // timeout does not end it, as it waits for the write. Reads of one object are not bounded, and package lists bounds watches.
 //
-// This handler is outside of the chain: what is inside of the library's timeout may go on when the answer has ended, and must not touch it.
+// It is outside of the library's chain: what is inside of its timeout may go on when the answer has ended, and must not touch it.
 func boundAnswers(config *genericapiserver.Config) {
-	build := config.BuildHandlerChainFunc
-	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
+	chain.Outside(config, func(next http.Handler, c *genericapiserver.Config) http.Handler {
 		isBounded := func(r *http.Request) bool {
 			info, err := c.RequestInfoResolver.NewRequestInfo(r)
 			if err != nil {
@@ -28,8 +28,8 @@ func boundAnswers(config *genericapiserver.Config) {
 			return !isSmall && !c.LongRunningFunc(r, info)
 		}
 
-		return withAnswerDeadline(build(handler, c), isBounded, lists.AnswerTimeout(c))
-	}
+		return withAnswerDeadline(next, isBounded, lists.AnswerTimeout(c))
+	})
 }
 
 func withAnswerDeadline(next http.Handler, isBounded func(*http.Request) bool, timeout time.Duration) http.Handler {

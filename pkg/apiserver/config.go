@@ -73,14 +73,19 @@ func (c *Config) StorageCodec() runtime.Codec {
 // Complete fills in what follows from the rest. Call it once, after all options were applied.
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = requestbody.MaxBytes
+	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
+
+	// Outside of the library's chain: the last of these sees a request first.
 	boundAnswers(&c.Generic.Config)
-	requestbody.Bound(&c.Generic.Config, c.bodiesBudget)
 	requireRequestHeaderCA(&c.Generic.Config)
 	sendClientsAway(&c.Generic.Config)
 	endOpenRequests(&c.Generic.Config, c.requestGracePeriod)
-	tellReadiness(klog.Background(), &c.Generic.Config)
-	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
+
+	// Inside of it: the first of these sees a request first.
+	requestbody.Bound(&c.Generic.Config, c.bodiesBudget)
 	lists.Bound(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listTimeout)
+
+	tellReadiness(klog.Background(), &c.Generic.Config)
 	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
 
 	return CompletedConfig{config: c, generic: c.Generic.Complete()}

@@ -19,6 +19,7 @@
 //
 // What needs more than a file has a package below:
 //
+//   - chain: which handlers see a request first;
 //   - startup: the hub's rights and an external etcd, before the server is made;
 //   - requestbody: what the body of a request may become;
 //   - lists: memory for lists, and answers that are encoded one object after the other;

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 )
 
 // holdTime is how long the server holds requests back before it asks clients to leave. It is longer than a client
@@ -37,10 +39,7 @@ func sendClientsAway(config *genericapiserver.Config) {
 		d.begin(noticed, min(holdTime, noticed/2))
 	}()
 
-	build := config.BuildHandlerChainFunc
-	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return d.wrap(build(handler, c))
-	}
+	chain.Outside(config, func(next http.Handler, _ *genericapiserver.Config) http.Handler { return d.wrap(next) })
 }
 
 // goAwaySender signals the two steps: it closes hold, then goAway.

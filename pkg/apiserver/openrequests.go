@@ -8,6 +8,8 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/klog/v2"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 )
 
 const (
@@ -37,10 +39,7 @@ func endOpenRequests(config *genericapiserver.Config, after time.Duration) {
 		end(errStopping)
 	}()
 
-	build := config.BuildHandlerChainFunc
-	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return endWith(over, build(handler, c))
-	}
+	chain.Outside(config, func(next http.Handler, _ *genericapiserver.Config) http.Handler { return endWith(over, next) })
 }
 
 // endWith ends every request when the context ends, and logs which ones. The library answers them with 504.

@@ -7,6 +7,8 @@ import (
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 )
 
 // errNoRequestHeaderCA is the error of /readyz, and of requests that come too early.
@@ -32,10 +34,7 @@ func requireRequestHeaderCA(config *genericapiserver.Config) {
 
 	config.AddReadyzChecks(healthz.NamedCheck("request-header-ca", check))
 
-	build := config.BuildHandlerChainFunc
-	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return unavailableUntil(check, build(handler, c))
-	}
+	chain.Outside(config, func(next http.Handler, _ *genericapiserver.Config) http.Handler { return unavailableUntil(check, next) })
 }
 
 // unavailableUntil answers 503 while the check fails, except on the health endpoints, which answer for themselves.

@@ -5,6 +5,8 @@ import (
 	"net/http"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 )
 
 // storageSpacePath is the path of a check that fails with the reason while the storage needs attention.
@@ -16,12 +18,10 @@ const storageSpacePath = "/readyz/etcd-space"
 // /readyz itself does not fail: an API server without ready replicas is taken out of the hub's API, and that would
 // also end the reads and deletions that still work and that free space.
 func ReportStorageSpace(config *genericapiserver.Config, notice func() string) {
-	build := config.BuildHandlerChainFunc
-
-	// This handler is inside the chain: the path is authorised like those of all single checks.
-	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return build(withStorageSpace(handler, notice), c)
-	}
+	// Inside, the path is authorised like those of all single checks.
+	chain.Inside(config, func(next http.Handler, _ *genericapiserver.Config) http.Handler {
+		return withStorageSpace(next, notice)
+	})
 }
 
 func withStorageSpace(next http.Handler, notice func() string) http.Handler {

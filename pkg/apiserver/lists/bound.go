@@ -12,6 +12,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
 
@@ -30,10 +31,9 @@ func Bound(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, t
 		budget.timeout = timeout
 	}
 
-	build := config.BuildHandlerChainFunc
-	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		return build(withListBudget(handler, budget, ledger, c.Serializer, AnswerTimeout(c)), c)
-	}
+	chain.Inside(config, func(next http.Handler, c *genericapiserver.Config) http.Handler {
+		return withListBudget(next, budget, ledger, c.Serializer, AnswerTimeout(c))
+	})
 }
 
 // withListBudget is the handler; a nil budget is none. A watch ends whose client reads nothing for the time unread.

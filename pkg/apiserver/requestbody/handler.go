@@ -15,6 +15,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
@@ -69,12 +70,11 @@ func Bound(config *genericapiserver.Config, budget int64) {
 	config.JSONPatchMaxCopyBytes = maxCopied
 	bounded := bodies{budget: budget, free: semaphore.NewWeighted(budget), wait: bodyWait}
 
-	build := config.BuildHandlerChainFunc
-	config.BuildHandlerChainFunc = func(handler http.Handler, c *genericapiserver.Config) http.Handler {
-		bounded.next, bounded.serializer, bounded.maxBytes = handler, c.Serializer, c.MaxRequestBodyBytes
+	chain.Inside(config, func(next http.Handler, c *genericapiserver.Config) http.Handler {
+		bounded.next, bounded.serializer, bounded.maxBytes = next, c.Serializer, c.MaxRequestBodyBytes
 
-		return build(bounded, c)
-	}
+		return bounded
+	})
 }
 
 // bodies is the handler that Bound makes.
