@@ -9,8 +9,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
@@ -72,7 +72,7 @@ func (b *backup) write(ctx context.Context, path string) error {
 
 	text = append(text, '\n')
 
-	if err := writeAtomically(path, text); err != nil {
+	if err := disk.WriteFile(path, text); err != nil {
 		return fmt.Errorf("write the backup %s: %w", path, err)
 	}
 
@@ -90,38 +90,4 @@ func (b *backup) write(ctx context.Context, path string) error {
 	}
 
 	return removeJournal(path)
-}
-
-// writeAtomically writes the complete file or none, and returns when the file is on the disk. Only the user may read
-// it.
-func writeAtomically(path string, text []byte) error {
-	dir := filepath.Dir(path)
-
-	temporary, err := os.CreateTemp(dir, ".omni-migrate-*") // its mode is 0600
-	if err != nil {
-		return err
-	}
-
-	_, err = temporary.Write(text)
-	err = errors.Join(err, temporary.Sync())
-
-	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-
-	if err != nil {
-		return errors.Join(err, os.Remove(temporary.Name()))
-	}
-
-	return syncDirectory(dir)
-}
-
-// syncDirectory makes a new name in the directory durable.
-func syncDirectory(dir string) error {
-	opened, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-
-	return errors.Join(opened.Sync(), opened.Close())
 }

@@ -10,6 +10,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 )
 
 // journal is a file beside the backup with the IDs of the objects that an import has made or found since the backup was
@@ -36,7 +38,7 @@ func newJournal(path string) (*journal, error) {
 		return nil, fmt.Errorf("read the backup: %w", err)
 	}
 
-	if err := writeAtomically(journalOf(path), []byte(journalHeader(text)+"\n")); err != nil {
+	if err := disk.WriteFile(journalOf(path), []byte(journalHeader(text)+"\n")); err != nil {
 		return nil, fmt.Errorf("write %s: %w", journalOf(path), err)
 	}
 

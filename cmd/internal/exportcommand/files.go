@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 )
 
@@ -48,30 +49,11 @@ func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
 	}
 
 	for _, path := range order {
-		if err := writeFile(path, files[path]); err != nil {
-			return err
+		if err := disk.WriteFile(path, files[path]); err != nil {
+			return fmt.Errorf("--output-dir: %w", err)
 		}
 
 		fmt.Fprintln(stderr, "wrote", path)
-	}
-
-	return nil
-}
-
-// writeFile leaves either the complete file or none.
-func writeFile(path string, text []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(path), ".export-*")
-	if err != nil {
-		return fmt.Errorf("--output-dir: %w", err)
-	}
-
-	_, err = temporary.Write(text)
-	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), path)
-	}
-
-	if err != nil {
-		return fmt.Errorf("--output-dir: %w", errors.Join(err, os.Remove(temporary.Name())))
 	}
 
 	return nil

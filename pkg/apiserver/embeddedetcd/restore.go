@@ -13,6 +13,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 )
 
 const (
@@ -208,5 +209,5 @@ func putInPlace(dataDir, unpacked string, now time.Time) (replaced string, err e
 		return "", err
 	}
 
-	return replaced, syncDirectory(dataDir)
+	return replaced, disk.SyncDirectory(dataDir)
 }

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 )
 
 const (
@@ -68,7 +68,7 @@ func begin(dataDir string) (string, error) {
 		return "", fmt.Errorf("begin the restore: %w", err)
 	}
 
-	return unfinished, syncDirectory(dataDir)
+	return unfinished, disk.SyncDirectory(dataDir)
 }
 
 // giveUp removes what a failed restore wrote. If there is no data, the empty working directory stays, so that
@@ -115,12 +115,11 @@ func refuseUnfinished(dataDir string) error {
 
 // roomToUnpack fails if the restore would fill up the disk.
 func roomToUnpack(dataDir string, size int64) error {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(dataDir, &disk); err != nil {
-		return fmt.Errorf("ask for the free space of %s: %w", dataDir, err)
+	free, err := disk.Free(dataDir)
+	if err != nil {
+		return err
 	}
 
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert,gosec // the types differ between systems; no disk is that large
 	if needed := size + logSpace; free < needed {
 		return fmt.Errorf("%s has %d bytes free, the restored database and its log need %d: enlarge the volume, "+
 			"or remove what nobody needs there, such as old snapshots and %s<time>", dataDir, free, needed, replacedPrefix)
@@ -136,20 +135,6 @@ func syncTree(root string) error {
 			return err
 		}
 
-		return syncDirectory(path)
+		return disk.SyncDirectory(path)
 	})
-}
-
-func syncDirectory(dir string) error {
-	file, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("open a directory: %w", err)
-	}
-	defer file.Close()
-
-	if err := file.Sync(); err != nil {
-		return fmt.Errorf("write a directory to disk: %w", err)
-	}
-
-	return nil
 }

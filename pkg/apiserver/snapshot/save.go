@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 )
 
 // Stream writes a snapshot of the etcd to a writer and returns its size in bytes. The client must have exactly one
@@ -67,7 +69,7 @@ func Save(ctx context.Context, client clientv3.Maintenance, path string) (*Info,
 		return nil, fmt.Errorf("close the snapshot: %w", err)
 	}
 
-	return info, syncDirectory(dir)
+	return info, disk.SyncDirectory(dir)
 }
 
 // saveInto writes a snapshot into an open file, and reads what was written.
@@ -97,19 +99,4 @@ func kind(mode os.FileMode) string {
 	}
 
 	return "device"
-}
-
-// syncDirectory makes renames and removals in a directory survive a loss of power.
-func syncDirectory(dir string) error {
-	file, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("open the directory of the snapshot: %w", err)
-	}
-	defer file.Close()
-
-	if err := file.Sync(); err != nil {
-		return fmt.Errorf("write the directory of the snapshot to disk: %w", err)
-	}
-
-	return nil
 }

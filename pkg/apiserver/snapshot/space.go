@@ -8,6 +8,8 @@ import (
 	"syscall"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 )
 
 // spareSpace must remain free on the disk of an etcd beside the database's size, in bytes.
@@ -25,9 +27,9 @@ func CheckSpace(ctx context.Context, client *clientv3.Client, dir, dataDir strin
 		return fmt.Errorf("ask etcd for its size: %w", err)
 	}
 
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(dir, &disk); err != nil {
-		return fmt.Errorf("ask for the free space of %s: %w", dir, err)
+	free, err := disk.Free(dir)
+	if err != nil {
+		return err
 	}
 
 	needed, purpose := status.DbSize, ""
@@ -36,7 +38,6 @@ func CheckSpace(ctx context.Context, client *clientv3.Client, dir, dataDir strin
 		purpose = " so that etcd, on the same disk, can go on writing after it"
 	}
 
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert,gosec // the types differ between systems; no disk is that large
 	if free >= needed {
 		return nil
 	}

@@ -7,13 +7,14 @@ import (
 	"runtime/debug"
 	"runtime/metrics"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/klog/v2"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 )
 
 const (
@@ -239,12 +240,11 @@ func (k *Keeper) defragment(ctx context.Context, before state) error {
 
 // roomForCopy fails if the copy could fill up the disk, which would end etcd.
 func (k *Keeper) roomForCopy(s state) error {
-	var disk syscall.Statfs_t
-	if err := syscall.Statfs(k.DataDir, &disk); err != nil {
-		return fmt.Errorf("ask for the free space of %s: %w", k.DataDir, err)
+	free, err := disk.Free(k.DataDir)
+	if err != nil {
+		return err
 	}
 
-	free := int64(disk.Bavail) * int64(disk.Bsize) //nolint:unconvert,gosec // the types differ between systems; no disk is that large
 	if needed := s.inUse + s.inUse/4; free < needed {
 		return fmt.Errorf("%s has %d bytes free, a copy of the database needs %d: enlarge the volume", k.DataDir, free, needed)
 	}
