@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/version"
@@ -25,7 +24,7 @@ var errOrder = errors.New("keys are not in order")
 // database cannot be opened, a newer etcd was the last to use it, its log is missing, or pages are damaged.
 //
 // It reads the file once, as fast as the disk is, and then every key, as etcd does afterwards.
-func refuseUnusable(ctx context.Context, dataDir string, open opener) (err error) {
+func refuseUnusable(ctx context.Context, dataDir string, open opener) error {
 	path := databasePath(dataDir)
 
 	// A very first start that was killed leaves an empty file.
@@ -37,22 +36,7 @@ func refuseUnusable(ctx context.Context, dataDir string, open opener) (err error
 		return err
 	}
 
-	// On a damaged page bbolt panics, or follows a pointer beyond the end of the file. A page that left the memory, and
-	// that the disk does not give again, is the same fault.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = cmp.Or(readDatabase(ctx, path, open), damaged(path, fmt.Errorf("%v", reason)))
-		}
-	}()
-
-	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
-	if err != nil {
-		return cannotOpen(path, err)
-	}
-	defer db.Close()
-
-	return db.View(func(tx *bolt.Tx) error { // the function's own errors
+	err := viewDatabase(path, func(tx *bolt.Tx) error {
 		if err := refuseNewerThan(tx, version.Version); err != nil {
 			return err
 		}
@@ -67,6 +51,13 @@ func refuseUnusable(ctx context.Context, dataDir string, open opener) (err error
 
 		return nil
 	})
+
+	// The page may be one that the disk does not give again.
+	if page := (damagedPage{}); errors.As(err, &page) {
+		return cmp.Or(readDatabase(ctx, path, open), damaged(path, page))
+	}
+
+	return err
 }
 
 func cannotOpen(path string, reason error) error {

@@ -1,8 +1,6 @@
 package embeddedetcd
 
 import (
-	"runtime/debug"
-
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
@@ -13,22 +11,10 @@ import (
 // earlier restore, so the clock alone is not enough.
 //
 // The last changes leave no trace if they were deletions and were compacted; etcd goes on from the compaction then.
-func lastRevision(dataDir string) (revision int64) {
-	// On a damaged page bbolt panics, or follows a pointer beyond the end of the file.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if recover() != nil {
-			revision = 0
-		}
-	}()
+func lastRevision(dataDir string) int64 {
+	revision := int64(0)
 
-	db, err := bolt.Open(databasePath(dataDir), 0o400, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
-	if err != nil {
-		return 0
-	}
-	defer db.Close()
-
-	_ = db.View(func(tx *bolt.Tx) error {
+	err := viewDatabase(databasePath(dataDir), func(tx *bolt.Tx) error {
 		if keys := tx.Bucket(schema.Key.Name()); keys != nil {
 			if last, _ := keys.Cursor().Last(); last != nil {
 				revision = mvcc.BytesToRev(last).Main
@@ -43,6 +29,9 @@ func lastRevision(dataDir string) (revision int64) {
 
 		return nil
 	})
+	if err != nil {
+		return 0
+	}
 
 	return revision
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -102,21 +101,10 @@ func hasContent(dataDir string) bool {
 
 // hadObjects reports whether the database knows of an object, also of one that was deleted. What cannot be read may have some;
 // refuseUnusable says what is wrong with it.
-func hadObjects(dataDir string) (had bool) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if recover() != nil { // how bbolt says that a page is damaged
-			had = true
-		}
-	}()
+func hadObjects(dataDir string) bool {
+	had := false
 
-	db, err := bolt.Open(databasePath(dataDir), 0o400, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
-	if err != nil {
-		return true
-	}
-	defer db.Close()
-
-	_ = db.View(func(tx *bolt.Tx) error {
+	err := viewDatabase(databasePath(dataDir), func(tx *bolt.Tx) error {
 		keys := tx.Bucket(schema.Key.Name())
 		if keys == nil {
 			return nil
@@ -131,5 +119,5 @@ func hadObjects(dataDir string) (had bool) {
 		return nil
 	})
 
-	return had
+	return had || err != nil
 }

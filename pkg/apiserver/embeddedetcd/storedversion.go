@@ -2,19 +2,11 @@ package embeddedetcd
 
 import (
 	"fmt"
-	"path/filepath"
-	"time"
 
 	"github.com/coreos/go-semver/semver"
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 )
-
-// openTimeout is how long the database may be locked by another etcd. It cannot be another omni-apiserver: this
-// process holds our own lock.
-const openTimeout = 5 * time.Second
-
-func databasePath(dataDir string) string { return filepath.Join(dataDir, memberDir, "snap", "db") }
 
 // refuseNewerThan compares the versions in the database with that of the etcd in this program. Only
 // major and minor count: patch releases share a format.
