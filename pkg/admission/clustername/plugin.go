@@ -2,7 +2,6 @@ package clustername
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/admission"
-	"k8s.io/client-go/tools/cache"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -20,8 +18,6 @@ import (
 
 // PluginName is the plugin's name in the admission flags.
 const PluginName = "OmniClusterName"
-
-const claimIndex = "claim"
 
 // Register makes the plugin known.
 func Register(plugins *admission.Plugins) {
@@ -32,8 +28,7 @@ func Register(plugins *admission.Plugins) {
 type Plugin struct {
 	*admission.Handler
 
-	informer cache.SharedIndexInformer
-	err      error
+	claims initializer.Index[*v1alpha1.OmniCluster]
 }
 
 var (
@@ -44,24 +39,13 @@ var (
 // New makes the plugin. Name and connection are immutable, so only creation can collide.
 func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create)} }
 
-// SetInformers adds an index of the claims to the informer of OmniClusters, and strips the rest of
-// each object from memory.
+// SetInformers has the claims of OmniClusters indexed, and the rest of each object stripped from memory.
 func (p *Plugin) SetInformers(factory externalversions.SharedInformerFactory) {
-	p.informer = factory.Omni().V1alpha1().OmniClusters().Informer()
-	p.err = errors.Join(
-		p.informer.SetTransform(onlyClaim),
-		p.informer.AddIndexers(cache.Indexers{claimIndex: claimsOf}),
-	)
+	p.claims.Use(factory.Omni().V1alpha1().OmniClusters().Informer(), onlyClaim, claimsOf)
 }
 
 // ValidateInitialization fails if SetInformers was not called or had no effect.
-func (p *Plugin) ValidateInitialization() error {
-	if p.informer == nil {
-		return fmt.Errorf("%s has no informers", PluginName)
-	}
-
-	return p.err
-}
+func (p *Plugin) ValidateInitialization() error { return p.claims.Initialized(PluginName) }
 
 // Validate refuses a claim that another OmniCluster has, as invalid at spec.clusterName.
 func (p *Plugin) Validate(_ context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -70,19 +54,19 @@ func (p *Plugin) Validate(_ context.Context, attributes admission.Attributes, _ 
 	}
 
 	cluster, ok := attributes.GetObject().(*v1alpha1.OmniCluster)
-	if !ok || !p.informer.HasSynced() {
+	if !ok || !p.claims.HasSynced() {
 		return nil
 	}
 
 	name, connection := cluster.EffectiveClusterName(), cluster.Spec.ConnectionRef.Name
 
-	others, err := p.informer.GetIndexer().ByIndex(claimIndex, claim(attributes.GetNamespace(), connection, name))
+	holders, err := p.claims.By(claim(attributes.GetNamespace(), connection, name))
 	if err != nil {
 		return fmt.Errorf("look for OmniClusters with the same name: %w", err)
 	}
 
-	for _, other := range others {
-		if holder := other.(*v1alpha1.OmniCluster); holder.Name != cluster.Name { //nolint:forcetypeassert // the informer's own kind
+	for _, holder := range holders {
+		if holder.Name != cluster.Name {
 			return refusal(cluster, holder)
 		}
 	}
@@ -106,22 +90,12 @@ func claim(namespace, connection, name string) string {
 	return strings.Join([]string{namespace, connection, name}, "/")
 }
 
-func claimsOf(obj any) ([]string, error) {
-	cluster, ok := obj.(*v1alpha1.OmniCluster)
-	if !ok {
-		return nil, fmt.Errorf("%T is not an OmniCluster", obj)
-	}
-
-	return []string{claim(cluster.Namespace, cluster.Spec.ConnectionRef.Name, cluster.EffectiveClusterName())}, nil
+func claimsOf(cluster *v1alpha1.OmniCluster) []string {
+	return []string{claim(cluster.Namespace, cluster.Spec.ConnectionRef.Name, cluster.EffectiveClusterName())}
 }
 
 // onlyClaim keeps what the plugin reads: patches and manifests can be large.
-func onlyClaim(obj any) (any, error) {
-	cluster, ok := obj.(*v1alpha1.OmniCluster)
-	if !ok {
-		return obj, nil
-	}
-
+func onlyClaim(cluster *v1alpha1.OmniCluster) *v1alpha1.OmniCluster {
 	return &v1alpha1.OmniCluster{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: cluster.Name, Namespace: cluster.Namespace, UID: cluster.UID,
@@ -130,5 +104,5 @@ func onlyClaim(obj any) (any, error) {
 		Spec: v1alpha1.OmniClusterSpec{
 			ConnectionRef: cluster.Spec.ConnectionRef, ClusterName: cluster.Spec.ClusterName,
 		},
-	}, nil
+	}
 }

@@ -2,14 +2,12 @@ package controlplane
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/warning"
-	"k8s.io/client-go/tools/cache"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -18,8 +16,6 @@ import (
 
 // PluginName is the plugin's name in the admission flags.
 const PluginName = "OmniControlPlaneCount"
-
-const clusterIndex = "cluster"
 
 // Register makes the plugin known.
 func Register(plugins *admission.Plugins) {
@@ -30,8 +26,7 @@ func Register(plugins *admission.Plugins) {
 type Plugin struct {
 	*admission.Handler
 
-	informer cache.SharedIndexInformer
-	err      error
+	controlPlanes initializer.Index[*v1alpha1.OmniControlPlane]
 }
 
 var (
@@ -42,24 +37,13 @@ var (
 // New makes the plugin.
 func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
 
-// SetInformers adds an index by cluster to the informer of OmniControlPlanes, and strips the rest of
-// each object from memory.
+// SetInformers has OmniControlPlanes indexed by cluster, and the rest of each object stripped from memory.
 func (p *Plugin) SetInformers(factory externalversions.SharedInformerFactory) {
-	p.informer = factory.Omni().V1alpha1().OmniControlPlanes().Informer()
-	p.err = errors.Join(
-		p.informer.SetTransform(onlyReference),
-		p.informer.AddIndexers(cache.Indexers{clusterIndex: clusterOf}),
-	)
+	p.controlPlanes.Use(factory.Omni().V1alpha1().OmniControlPlanes().Informer(), onlyReference, clusterOf)
 }
 
 // ValidateInitialization fails if SetInformers was not called or had no effect.
-func (p *Plugin) ValidateInitialization() error {
-	if p.informer == nil {
-		return fmt.Errorf("%s has no informers", PluginName)
-	}
-
-	return p.err
-}
+func (p *Plugin) ValidateInitialization() error { return p.controlPlanes.Initialized(PluginName) }
 
 // Validate never refuses; it adds a warning to the answer.
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
@@ -68,7 +52,7 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 	}
 
 	controlPlane, ok := attributes.GetObject().(*v1alpha1.OmniControlPlane)
-	if !ok || !p.informer.HasSynced() {
+	if !ok || !p.controlPlanes.HasSynced() {
 		return nil
 	}
 
@@ -78,13 +62,12 @@ func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, 
 		return nil // whoever made it that of a second one was warned
 	}
 
-	others, err := p.informer.GetIndexer().ByIndex(clusterIndex, attributes.GetNamespace()+"/"+cluster)
+	others, err := p.controlPlanes.By(attributes.GetNamespace() + "/" + cluster)
 	if err != nil {
 		return fmt.Errorf("look for other control planes: %w", err)
 	}
 
-	for _, other := range others {
-		first := other.(*v1alpha1.OmniControlPlane) //nolint:forcetypeassert // the informer's own kind
+	for _, first := range others {
 		if first.Name == controlPlane.Name || first.DeletionTimestamp != nil {
 			continue
 		}
@@ -110,27 +93,17 @@ func secondControlPlane(other string) string {
 	return "spec.clusterRef.name: another OmniControlPlane names this cluster too: it stalls until one is deleted"
 }
 
-func clusterOf(obj any) ([]string, error) {
-	controlPlane, ok := obj.(*v1alpha1.OmniControlPlane)
-	if !ok {
-		return nil, fmt.Errorf("%T is not an OmniControlPlane", obj)
-	}
-
-	return []string{controlPlane.Namespace + "/" + controlPlane.Spec.ClusterRef.Name}, nil
+func clusterOf(controlPlane *v1alpha1.OmniControlPlane) []string {
+	return []string{controlPlane.Namespace + "/" + controlPlane.Spec.ClusterRef.Name}
 }
 
 // onlyReference keeps what the plugin reads.
-func onlyReference(obj any) (any, error) {
-	controlPlane, ok := obj.(*v1alpha1.OmniControlPlane)
-	if !ok {
-		return obj, nil
-	}
-
+func onlyReference(controlPlane *v1alpha1.OmniControlPlane) *v1alpha1.OmniControlPlane {
 	return &v1alpha1.OmniControlPlane{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: controlPlane.Name, Namespace: controlPlane.Namespace, UID: controlPlane.UID,
 			ResourceVersion: controlPlane.ResourceVersion, DeletionTimestamp: controlPlane.DeletionTimestamp,
 		},
 		Spec: v1alpha1.OmniControlPlaneSpec{ClusterRef: controlPlane.Spec.ClusterRef},
-	}, nil
+	}
 }

@@ -65,7 +65,7 @@ func (p *Plugin) SetInformers(factory externalversions.SharedInformerFactory) {
 
 // ValidateInitialization fails if the plugin has no authorizer or no informers.
 func (p *Plugin) ValidateInitialization() error {
-	return errors.Join(p.Initialized(PluginName), p.sources.initialized())
+	return errors.Join(p.Initialized(PluginName), p.exports.Initialized(PluginName))
 }
 
 // Validate refuses, as forbidden, a target that the user may not write or take over, and a source of such a target. It also

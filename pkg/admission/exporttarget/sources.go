@@ -1,59 +1,38 @@
 package exporttarget
 
 import (
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 	listers "omni.texashpc.com/omni-cluster-operator/pkg/generated/listers/omni/v1alpha1"
 )
 
-// elsewhereIndex is the index of the exports that have written a Secret in another namespace, by their own.
-const elsewhereIndex = "elsewhere"
-
 // sources finds what exports write, and from which OmniConnection.
 type sources struct {
-	exports  cache.SharedIndexInformer
+	exports  initializer.Index[*v1alpha1.OmniKubeconfigExport] // those that have written a Secret in another namespace, by their own
 	clusters listers.OmniClusterLister
 	synced   cache.InformerSynced // all of it is known
-	err      error
 }
 
-// useInformers adds an index to the informer of OmniKubeconfigExports, and strips the rest of each object from memory.
+// useInformers has OmniKubeconfigExports indexed, and the rest of each object stripped from memory.
 func (s *sources) useInformers(factory externalversions.SharedInformerFactory) {
 	omni := factory.Omni().V1alpha1()
 	clusters := omni.OmniClusters()
-	s.exports, s.clusters = omni.OmniKubeconfigExports().Informer(), clusters.Lister()
+	s.exports.Use(omni.OmniKubeconfigExports().Informer(), onlyTarget, elsewhere)
+	s.clusters = clusters.Lister()
 	s.synced = func() bool { return s.exports.HasSynced() && clusters.Informer().HasSynced() }
-	s.err = errors.Join(
-		s.exports.SetTransform(onlyTarget),
-		s.exports.AddIndexers(cache.Indexers{elsewhereIndex: elsewhere}),
-	)
-}
-
-// initialized fails if useInformers was not called or had no effect.
-func (s *sources) initialized() error {
-	if s.exports == nil {
-		return fmt.Errorf("%s has no informers", PluginName)
-	}
-
-	return s.err
 }
 
 // writtenElsewhere returns the exports of a namespace that have written a Secret in another one.
 func (s *sources) writtenElsewhere(namespace string) ([]*v1alpha1.OmniKubeconfigExport, error) {
-	found, err := s.exports.GetIndexer().ByIndex(elsewhereIndex, namespace)
+	exports, err := s.exports.By(namespace)
 	if err != nil {
 		return nil, fmt.Errorf("look for exports into other namespaces: %w", err)
-	}
-
-	exports := make([]*v1alpha1.OmniKubeconfigExport, 0, len(found))
-	for _, export := range found {
-		exports = append(exports, export.(*v1alpha1.OmniKubeconfigExport)) //nolint:forcetypeassert // the informer's own kind
 	}
 
 	return exports, nil
@@ -69,29 +48,19 @@ func (s *sources) connectionOf(namespace, cluster string) string {
 	return found.Spec.ConnectionRef.Name
 }
 
-func elsewhere(obj any) ([]string, error) {
-	export, ok := obj.(*v1alpha1.OmniKubeconfigExport)
-	if !ok {
-		return nil, fmt.Errorf("%T is not an OmniKubeconfigExport", obj)
-	}
-
+func elsewhere(export *v1alpha1.OmniKubeconfigExport) []string {
 	if target := export.Status.TargetSecretRef; target == nil || target.Namespace == "" || target.Namespace == export.Namespace {
-		return nil, nil
+		return nil
 	}
 
-	return []string{export.Namespace}, nil
+	return []string{export.Namespace}
 }
 
 // onlyTarget keeps what the plugin reads.
-func onlyTarget(obj any) (any, error) {
-	export, ok := obj.(*v1alpha1.OmniKubeconfigExport)
-	if !ok {
-		return obj, nil
-	}
-
+func onlyTarget(export *v1alpha1.OmniKubeconfigExport) *v1alpha1.OmniKubeconfigExport {
 	return &v1alpha1.OmniKubeconfigExport{
 		ObjectMeta: metav1.ObjectMeta{Name: export.Name, Namespace: export.Namespace, UID: export.UID, ResourceVersion: export.ResourceVersion},
 		Spec:       v1alpha1.OmniKubeconfigExportSpec{ClusterRef: export.Spec.ClusterRef},
 		Status:     v1alpha1.OmniKubeconfigExportStatus{TargetSecretRef: export.Status.TargetSecretRef},
-	}, nil
+	}
 }

@@ -32,7 +32,7 @@ type Plugin struct {
 
 	permission.Asker
 
-	on bool
+	checkReferences bool
 }
 
 var (
@@ -45,11 +45,11 @@ var (
 func New() *Plugin { return &Plugin{Handler: admission.NewHandler(admission.Create, admission.Update)} }
 
 // SetCheckReferences turns the plugin on or off.
-func (p *Plugin) SetCheckReferences(on bool) { p.on = on }
+func (p *Plugin) SetCheckReferences(on bool) { p.checkReferences = on }
 
 // ValidateInitialization fails if the plugin is on and has no authorizer.
 func (p *Plugin) ValidateInitialization() error {
-	if !p.on {
+	if !p.checkReferences {
 		return nil
 	}
 
@@ -59,7 +59,7 @@ func (p *Plugin) ValidateInitialization() error {
 // Validate refuses, as forbidden, the first new or changed reference to an object that the user may not get. It also
 // refuses if the authorizer gives no answer.
 func (p *Plugin) Validate(ctx context.Context, attributes admission.Attributes, _ admission.ObjectInterfaces) error {
-	if !p.on || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" {
+	if !p.checkReferences || attributes.GetResource().Group != v1alpha1.GroupName || attributes.GetSubresource() != "" {
 		return nil
 	}
 
