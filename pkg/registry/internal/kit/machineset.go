@@ -31,15 +31,6 @@ func MachineSetColumns[T Object](scale *Scale[T]) []Column[T] {
 	}
 }
 
-// ClusterColumn shows the OmniCluster that an object names.
-func ClusterColumn[T Object]() Column[T] {
-	return Column[T]{
-		Name:        "Cluster",
-		Description: "OmniCluster that this object belongs to.",
-		Cell:        func(obj T) any { return v1alpha1.ClusterRefOf(obj) },
-	}
-}
-
 // desired is the number of machines that a set asks for: the size of its machine class, or the number of listed
 // machines.
 func desired(machines *v1alpha1.MachineSetMachines) string {

@@ -28,6 +28,15 @@ func ReadyColumn[T Object]() Column[T] {
 	}
 }
 
+// ClusterColumn shows the OmniCluster that an object names.
+func ClusterColumn[T Object]() Column[T] {
+	return Column[T]{
+		Name:        "Cluster",
+		Description: "OmniCluster that this object belongs to.",
+		Cell:        func(obj T) any { return v1alpha1.ClusterRefOf(obj) },
+	}
+}
+
 // ReasonColumn shows the reason of the Ready condition under the given heading.
 func ReasonColumn[T Object](name string, wide bool) Column[T] {
 	return Column[T]{
