@@ -10,11 +10,11 @@ import (
 )
 
 // documentsOf returns the documents of a cluster, also those that cannot be converted.
-func (m *Migration) documentsOf(cluster *Converted, all []*Converted) []*Converted {
-	return only(all, func(c *Converted) bool {
+func (v *verification) documentsOf(cluster *Converted) []*Converted {
+	return only(v.all, func(c *Converted) bool {
 		switch c.Kind {
 		case "OmniControlPlane", "OmniWorkers", "OmniMachine":
-			return c.Namespace == cluster.Namespace && m.clusterOf(c) == cluster.Name
+			return c.Namespace == cluster.Namespace && v.clusterOf(c) == cluster.Name
 		default:
 			return false
 		}
@@ -59,13 +59,13 @@ func (m *Migration) whyMissing(c *Converted) string {
 }
 
 // unmadeDocument names a document of the cluster that could not be imported, and was not made by hand either.
-func (m *Migration) unmadeDocument(ctx context.Context, cluster *Converted, all []*Converted) (string, error) {
-	for _, c := range m.documentsOf(cluster, all) {
-		if m.wasMade(c) {
+func (v *verification) unmadeDocument(ctx context.Context, cluster *Converted) (string, error) {
+	for _, c := range v.documentsOf(cluster) {
+		if v.wasMade(c) {
 			continue
 		}
 
-		if obj, err := m.live(ctx, c); obj == nil || err != nil {
+		if obj, err := v.live(ctx, c); obj == nil || err != nil {
 			return c.ID(), err
 		}
 	}
@@ -74,9 +74,9 @@ func (m *Migration) unmadeDocument(ctx context.Context, cluster *Converted, all 
 }
 
 // unseenDocument names a document of the cluster that the controller has not processed yet.
-func (m *Migration) unseenDocument(ctx context.Context, cluster *Converted, all []*Converted) (string, error) {
-	for _, c := range m.documentsOf(cluster, all) {
-		obj, err := m.live(ctx, c)
+func (v *verification) unseenDocument(ctx context.Context, cluster *Converted) (string, error) {
+	for _, c := range v.documentsOf(cluster) {
+		obj, err := v.live(ctx, c)
 		if err != nil {
 			return c.ID(), err
 		}

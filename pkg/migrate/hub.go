@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -192,12 +193,17 @@ func eachPage(ctx context.Context, resource schema.GroupVersionResource, selecto
 	}
 }
 
-// patch applies a JSON merge patch. If the object is gone, that is no error.
-func (h *hub) patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, body []byte) error {
+// patch changes fields by a JSON merge patch. If the object is gone, that is no error.
+func (h *hub) patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, fields map[string]any) error {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("change %s: %w", describe(resource, namespace, name), err)
+	}
+
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	_, err := h.in(resource, namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+	_, err = h.in(resource, namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -206,11 +212,16 @@ func (h *hub) patch(ctx context.Context, resource schema.GroupVersionResource, n
 }
 
 // patchSecret changes the metadata of a Secret.
-func (h *hub) patchSecret(ctx context.Context, namespace, name string, body []byte) error {
+func (h *hub) patchSecret(ctx context.Context, namespace, name string, fields map[string]any) error {
+	body, err := json.Marshal(fields)
+	if err != nil {
+		return fmt.Errorf("change %s: %w", describe(secretsResource, namespace, name), err)
+	}
+
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 
-	_, err := h.metadata.Resource(secretsResource).Namespace(namespace).
+	_, err = h.metadata.Resource(secretsResource).Namespace(namespace).
 		Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -60,7 +60,7 @@ func TestOneObjectCannotBeConverted(t *testing.T) {
 				t.Errorf("%+v, %v", m.report.Results, err)
 			}
 
-			if missing := m.report.Results[0]; !byHand && (missing.State != Missing || strings.Contains(missing.Text, "deleted")) {
+			if missing := m.report.Results[0]; !byHand && (missing.Outcome != Missing || strings.Contains(missing.Text, "deleted")) {
 				t.Errorf("%+v", missing)
 			}
 		})
@@ -88,7 +88,7 @@ func TestNoTakeoverWithoutADocument(t *testing.T) {
 		m.backup.Imported = test.imported
 		all := m.converted()
 
-		if _, err := m.verifyCluster(t.Context(), all[1], all, "token"); err != nil {
+		if _, err := (&verification{m, all, "token"}).verifyCluster(t.Context(), all[1]); err != nil {
 			t.Fatal(err)
 		}
 
@@ -106,8 +106,8 @@ func TestTakeoverOfWhatCannotBeConverted(t *testing.T) {
 	m := migrationOn(fakeHub(obj), stored(t, "OmniCluster", "", cluster+", ofAnotherVersion: 1}"))
 	c := m.converted()[0]
 
-	v, err := m.verifyCluster(t.Context(), c, nil, "token")
-	if err != nil || !v.over || v.state != Observed || !strings.Contains(v.text, "ofAnotherVersion") {
+	v, err := (&verification{m, nil, "token"}).verifyCluster(t.Context(), c)
+	if err != nil || !v.over || v.outcome != Observed || !strings.Contains(v.text, "ofAnotherVersion") {
 		t.Errorf("%+v, %v", v, err)
 	}
 }

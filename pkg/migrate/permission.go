@@ -39,7 +39,7 @@ func (m *Migration) endPermission(ctx context.Context, c *Converted, obj *unstru
 		return nil
 	}
 
-	return m.merge(ctx, c, map[string]any{
+	return m.patchOurs(ctx, c, map[string]any{
 		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()}, // of the object that is Ready
 		"spec":     map[string]any{c.Permission: false},
 	})

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,7 +37,7 @@ func (m *Migration) makeHarmless(ctx context.Context) error {
 			fields["destroyMachines"] = nil
 		}
 
-		err := m.change(ctx, s, at, map[string]any{
+		err := m.patchTheirs(ctx, s, at, map[string]any{
 			"metadata": map[string]any{"resourceVersion": at.GetResourceVersion()}, // of the object that the backup has
 			"spec":     map[string]any{policyField(at.GetKind()): policy},
 		})
@@ -57,21 +56,6 @@ func (m *Migration) isSaved(obj *unstructured.Unstructured) error {
 	}
 
 	return nil
-}
-
-// change patches an object of the group.
-func (m *Migration) change(ctx context.Context, s *state, obj *unstructured.Unstructured, fields map[string]any) error {
-	resource, err := s.resourceOf(obj)
-	if err != nil {
-		return err
-	}
-
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return fmt.Errorf("change %s: %w", idOf(obj), err)
-	}
-
-	return m.hub.patch(ctx, resource, obj.GetNamespace(), obj.GetName(), body)
 }
 
 // release removes the old operator's finalizers, and the owner references of Secrets that would be garbage-collected
@@ -113,7 +97,7 @@ func (m *Migration) releaseOne(ctx context.Context, s *state, obj *unstructured.
 		left = others
 	}
 
-	return ofConflict(obj, m.change(ctx, s, obj, map[string]any{"metadata": map[string]any{"finalizers": left, "resourceVersion": obj.GetResourceVersion()}}))
+	return ofConflict(obj, m.patchTheirs(ctx, s, obj, map[string]any{"metadata": map[string]any{"finalizers": left, "resourceVersion": obj.GetResourceVersion()}}))
 }
 
 // ofConflict says what to do about a patch of an object that somebody has written since it was read. Other errors stay.
@@ -136,12 +120,9 @@ func (m *Migration) disown(ctx context.Context, secret *metav1.PartialObjectMeta
 		left = others
 	}
 
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": left, "resourceVersion": secret.ResourceVersion}})
-	if err != nil {
-		return fmt.Errorf("change Secret %s/%s: %w", secret.Namespace, secret.Name, err)
-	}
-
-	return m.hub.patchSecret(ctx, secret.Namespace, secret.Name, body)
+	return m.hub.patchSecret(ctx, secret.Namespace, secret.Name, map[string]any{
+		"metadata": map[string]any{"ownerReferences": left, "resourceVersion": secret.ResourceVersion},
+	})
 }
 
 // quietRounds is how often changes by others are added to the backup before they stop the migration.
@@ -184,7 +165,7 @@ func (m *Migration) checkQuiet(ctx context.Context) error {
 			return err
 		}
 
-		if written = differences(before, after); len(written) == 0 {
+		if written = changedBetween(before, after); len(written) == 0 {
 			return nil
 		}
 
@@ -195,8 +176,8 @@ func (m *Migration) checkQuiet(ctx context.Context) error {
 		"(name it with --deployment); if it is a GitOps tool, suspend it. Then run this again", strings.Join(written, "; "))
 }
 
-// differences returns the objects that differ between two states.
-func differences(before, after *state) []string {
+// changedBetween returns the objects that differ between two states.
+func changedBetween(before, after *state) []string {
 	var found []string
 
 	for i := range after.Objects {

@@ -6,34 +6,34 @@ import (
 	"strings"
 )
 
-// State is the result for one object.
-type State string
+// Outcome is what became of one object.
+type Outcome string
 
 // An OmniCluster has one of TakenOver, Suspended, Observed, Waiting, Missing; an object of another kind has one of
 // Ready, NotReady, Waiting, Missing.
 const (
 	// TakenOver: Omni has what the object says, and the cluster carries our mark.
-	TakenOver State = "taken over"
+	TakenOver Outcome = "taken over"
 	// Suspended: the plan is empty, and the cluster continues when its user resumes it.
-	Suspended State = "suspended"
+	Suspended Outcome = "suspended"
 	// Observed: the plan is not empty, so nothing was written.
-	Observed State = "observed"
+	Observed Outcome = "observed"
 	// Ready: the object is Ready.
-	Ready State = "ready"
+	Ready Outcome = "ready"
 	// NotReady: the object is not Ready, and was not before the migration.
-	NotReady State = "not ready"
+	NotReady Outcome = "not ready"
 	// Waiting: the object was not finished in time.
-	Waiting State = "waiting"
+	Waiting Outcome = "waiting"
 	// Missing: somebody deleted the object, or it could not be made.
-	Missing State = "missing"
+	Missing Outcome = "missing"
 )
 
 // Result is the result for one object.
 type Result struct {
 	// Object is the kind, the namespace and the name.
 	Object string
-	// State is the result.
-	State State
+	// Outcome is what became of it.
+	Outcome Outcome
 	// Text says why.
 	Text string
 
@@ -48,14 +48,14 @@ type Report struct {
 
 func (r *Report) add(c *Converted, v verdict) {
 	r.Results = append(r.Results, Result{
-		Object: c.ID(), State: v.state, Text: v.text, namespace: c.Namespace, name: c.Name, cluster: c.Kind == "OmniCluster", again: v.again,
+		Object: c.ID(), Outcome: v.outcome, Text: v.text, namespace: c.Namespace, name: c.Name, cluster: c.Kind == "OmniCluster", again: v.again,
 	})
 }
 
-func (r *Report) state(c *Converted) State {
+func (r *Report) outcomeOf(c *Converted) Outcome {
 	for _, result := range r.Results {
 		if result.Object == c.ID() {
-			return result.State
+			return result.Outcome
 		}
 	}
 
@@ -71,8 +71,8 @@ func (r *Report) problem() error {
 		text    string
 		belongs func(Result) bool
 	}{
-		{"%d clusters are only observed, because their plans are not empty", func(one Result) bool { return one.State == Observed }},
-		{"%d objects were not finished in time", func(one Result) bool { return one.State == Waiting }},
+		{"%d clusters are only observed, because their plans are not empty", func(one Result) bool { return one.Outcome == Observed }},
+		{"%d objects were not finished in time", func(one Result) bool { return one.Outcome == Waiting }},
 		{"%d objects keep what this command gave them for the takeover", func(one Result) bool { return one.again }},
 	} {
 		if count := r.count(of.belongs); count > 0 {
@@ -108,24 +108,24 @@ func (r *Report) Print(out io.Writer) error {
 	}
 
 	for _, result := range r.Results {
-		if result.State == Ready {
+		if result.Outcome == Ready {
 			continue
 		}
 
-		w.line("  %s: %s", result.Object, result.State)
+		w.line("  %s: %s", result.Object, result.Outcome)
 
 		for line := range strings.Lines(result.Text) {
 			w.line("    %s", strings.TrimRight(line, "\n"))
 		}
 
-		if result.cluster && result.State == Observed {
+		if result.cluster && result.Outcome == Observed {
 			w.line("    Change the documents until you like what is left, then take it over:")
 			w.line("    kubectl patch omnicluster %s -n %s --type=merge -p '{\"spec\":{\"changePolicy\":\"Apply\"}}'", result.name, result.namespace)
 			w.line("    What it destroys waits for your approval (docs/how-to/approve.md).")
 		}
 	}
 
-	if unready := r.count(func(one Result) bool { return one.State == NotReady }); unready > 0 {
+	if unready := r.count(func(one Result) bool { return one.Outcome == NotReady }); unready > 0 {
 		w.line("\n%d objects are not Ready, and were not before: the migration has not made them so, and does not wait for them.", unready)
 	}
 

@@ -150,7 +150,7 @@ func (m *Migration) scaleDown(ctx context.Context) error {
 
 		m.say("      %s: %d replicas, now 0", idOf(at), replicas(at))
 
-		if err := m.hub.patch(ctx, deploymentsResource, at.GetNamespace(), at.GetName(), []byte(`{"spec":{"replicas":0}}`)); err != nil {
+		if err := m.scale(ctx, at, 0); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package migrate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,7 +63,7 @@ func (m *Migration) putFinalizers(ctx context.Context, s *state) error {
 			m.say("%s is being deleted, and stays as it is: its deletion destroys nothing", idOf(old))
 		case holds(old) && !holds(live):
 			finalizers := append(live.GetFinalizers(), theirFinalizer)
-			if err := m.change(ctx, s, live, map[string]any{"metadata": map[string]any{
+			if err := m.patchTheirs(ctx, s, live, map[string]any{"metadata": map[string]any{
 				"finalizers": finalizers, "resourceVersion": live.GetResourceVersion(),
 			}}); err != nil {
 				return err
@@ -101,7 +100,7 @@ func (m *Migration) putPolicies(ctx context.Context, s *state) error {
 			value = withNulls(fields, "orphan", "destroyMachines")
 		}
 
-		if err := m.change(ctx, s, live, map[string]any{"spec": map[string]any{field: value}}); err != nil {
+		if err := m.patchTheirs(ctx, s, live, map[string]any{"spec": map[string]any{field: value}}); err != nil {
 			return err
 		}
 	}
@@ -143,12 +142,7 @@ func (m *Migration) putOwners(ctx context.Context, s *state) error {
 			continue
 		}
 
-		body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": old.UID, "ownerReferences": owners}})
-		if err != nil {
-			return fmt.Errorf("change Secret %s/%s: %w", old.Namespace, old.Name, err)
-		}
-
-		err = m.hub.patchSecret(ctx, old.Namespace, old.Name, body)
+		err := m.hub.patchSecret(ctx, old.Namespace, old.Name, map[string]any{"metadata": map[string]any{"uid": old.UID, "ownerReferences": owners}})
 
 		switch {
 		case apierrors.IsConflict(err):
@@ -218,8 +212,7 @@ func (m *Migration) putReplicas(ctx context.Context, s *state) error {
 		}
 
 		if replicas(live) == 0 && replicas(old) > 0 {
-			body := fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, replicas(old))
-			if err := m.hub.patch(ctx, deploymentsResource, live.GetNamespace(), live.GetName(), body); err != nil {
+			if err := m.scale(ctx, live, replicas(old)); err != nil {
 				return err
 			}
 		}

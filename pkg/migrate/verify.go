@@ -2,10 +2,8 @@ package migrate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,24 +14,31 @@ import (
 
 // verdict is what verify knows of an object.
 type verdict struct {
-	over  bool
-	state State
-	text  string // why, or what it waits for
-	again bool   // what this command gave the object for the takeover is taken away by another run
+	over    bool
+	outcome Outcome
+	text    string // why, or what it waits for
+	again   bool   // what this command gave the object for the takeover is taken away by another run
 }
 
 func waits(format string, args ...any) verdict {
-	return verdict{text: fmt.Sprintf(format, args...), state: Waiting}
+	return verdict{text: fmt.Sprintf(format, args...), outcome: Waiting}
+}
+
+// verification is what the clusters of one run have in common.
+type verification struct {
+	*Migration
+
+	all   []*Converted
+	token string // of the requests for plans
 }
 
 // verify waits for each cluster's plan, and takes over the clusters whose plan is empty. The others stay observed.
 // Then it waits for the objects that depend on the clusters.
 func (m *Migration) verify(ctx context.Context) error {
 	all := m.converted()
-	token := "migrate-" + m.now().UTC().Format("20060102T150405.000")
+	v := &verification{Migration: m, all: all, token: "migrate-" + m.now().UTC().Format("20060102T150405.000")}
 
-	clusters := func(ctx context.Context, c *Converted) (verdict, error) { return m.verifyCluster(ctx, c, all, token) }
-	if err := m.settle(ctx, only(all, func(c *Converted) bool { return c.Kind == "OmniCluster" }), clusters); err != nil {
+	if err := m.settle(ctx, only(all, func(c *Converted) bool { return c.Kind == "OmniCluster" }), v.verifyCluster); err != nil {
 		return err
 	}
 
@@ -99,14 +104,14 @@ func (m *Migration) settle(ctx context.Context, objects []*Converted, ask func(c
 }
 
 // verifyCluster takes one cluster to its next step.
-func (m *Migration) verifyCluster(ctx context.Context, c *Converted, all []*Converted, token string) (verdict, error) {
-	obj, err := m.live(ctx, c)
+func (v *verification) verifyCluster(ctx context.Context, c *Converted) (verdict, error) {
+	obj, err := v.live(ctx, c)
 	if err != nil {
 		return verdict{}, err
 	}
 
 	if obj == nil {
-		return verdict{over: true, state: Missing, text: m.whyMissing(c) + "; the cluster in Omni is left alone"}, nil
+		return verdict{over: true, outcome: Missing, text: v.whyMissing(c) + "; the cluster in Omni is left alone"}, nil
 	}
 
 	live, err := typed[v1alpha1.OmniCluster](obj)
@@ -116,45 +121,45 @@ func (m *Migration) verifyCluster(ctx context.Context, c *Converted, all []*Conv
 
 	switch {
 	case live.Spec.ChangePolicy != v1alpha1.ChangePolicyObserve:
-		return m.verifyTakeover(ctx, c, obj, live)
+		return v.verifyTakeover(ctx, c, obj, live)
 	case !onlyWeWrote(obj, "spec", "changePolicy"):
-		return verdict{over: true, state: Observed, text: "spec.changePolicy: Observe was set by " + othersThanUs(obj, "spec", "changePolicy") + ", and stays"}, nil
+		return verdict{over: true, outcome: Observed, text: "spec.changePolicy: Observe was set by " + othersThanUs(obj, "spec", "changePolicy") + ", and stays"}, nil
 	case c.Object == nil:
-		return verdict{over: true, state: Observed, text: fmt.Sprintf("this version cannot convert the saved object (%v): its policies are yours to write", c.Refusals)}, nil
+		return verdict{over: true, outcome: Observed, text: fmt.Sprintf("this version cannot convert the saved object (%v): its policies are yours to write", c.Refusals)}, nil
 	}
 
-	if unmade, err := m.unmadeDocument(ctx, c, all); unmade != "" || err != nil {
-		return verdict{over: true, state: Waiting, text: unmade + " was not imported, and the plan is made without it: make it, and run this again"}, err
+	if unmade, err := v.unmadeDocument(ctx, c); unmade != "" || err != nil {
+		return verdict{over: true, outcome: Waiting, text: unmade + " was not imported, and the plan is made without it: make it, and run this again"}, err
 	}
 
-	return m.verifyPlan(ctx, c, obj, live, all, token)
+	return v.verifyPlan(ctx, c, obj, live)
 }
 
 // verifyPlan waits for a plan that includes all documents of the cluster, and takes the cluster over if the plan is
 // empty.
-func (m *Migration) verifyPlan(ctx context.Context, c *Converted, obj *unstructured.Unstructured, live *v1alpha1.OmniCluster, all []*Converted, token string) (verdict, error) {
-	if unseen, err := m.unseenDocument(ctx, c, all); unseen != "" || err != nil {
+func (v *verification) verifyPlan(ctx context.Context, c *Converted, obj *unstructured.Unstructured, live *v1alpha1.OmniCluster) (verdict, error) {
+	if unseen, err := v.unseenDocument(ctx, c); unseen != "" || err != nil {
 		return waits("%s has not been looked at yet: is its namespace served?", unseen), err
 	}
 
-	if live.Annotations[v1alpha1.AnnotationReconcileRequestedAt] != token {
-		body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationReconcileRequestedAt: token}}}
+	if live.Annotations[v1alpha1.AnnotationReconcileRequestedAt] != v.token {
+		body := map[string]any{"metadata": map[string]any{"annotations": map[string]any{v1alpha1.AnnotationReconcileRequestedAt: v.token}}}
 
-		return waits("its plan is asked for"), m.merge(ctx, c, body)
+		return waits("its plan is asked for"), v.patchOurs(ctx, c, body)
 	}
 
 	planned := apimeta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionPlanned)
 
 	switch {
-	case live.Status.LastHandledReconcileAt != token:
+	case live.Status.LastHandledReconcileAt != v.token:
 		return waits("no controller has looked at it yet: is its namespace served?"), nil
 	case planned == nil || planned.Status != metav1.ConditionTrue || planned.ObservedGeneration != live.Generation:
 		return waits("%s", whyNot(live.Status.Conditions, planned)), nil
 	case !planIsEmpty(live.Status.Plan):
-		return verdict{over: true, state: Observed, text: planText(live.Status.Plan)}, nil
+		return verdict{over: true, outcome: Observed, text: planText(live.Status.Plan)}, nil
 	}
 
-	return waits("its plan is empty; it is taken over"), m.takeOver(ctx, c, obj)
+	return waits("its plan is empty; it is taken over"), v.takeOver(ctx, c, obj)
 }
 
 // whyNot says why there is no plan: the message of Planned if it is False, else that of Ready.
@@ -177,7 +182,7 @@ func (m *Migration) takeOver(ctx context.Context, c *Converted, obj *unstructure
 		return fmt.Errorf("%s is no OmniCluster", c.ID())
 	}
 
-	return m.merge(ctx, c, map[string]any{
+	return m.patchOurs(ctx, c, map[string]any{
 		"metadata": map[string]any{
 			"resourceVersion": obj.GetResourceVersion(), // of the plan that was judged
 			"annotations":     map[string]any{v1alpha1.AnnotationReconcileRequestedAt: nil},
@@ -196,23 +201,9 @@ func (m *Migration) restoreDeletion(ctx context.Context, c *Converted, obj *unst
 		policy["destroyMachines"] = wanted.Spec.DeletePolicy.DestroyMachines
 	}
 
-	return m.merge(ctx, c, map[string]any{
+	return m.patchOurs(ctx, c, map[string]any{
 		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()}, "spec": map[string]any{"deletePolicy": policy},
 	})
-}
-
-func (m *Migration) merge(ctx context.Context, c *Converted, fields map[string]any) error {
-	of, known := kindNamed(c.Kind)
-	if !known {
-		return fmt.Errorf("%s: this operator has no such kind", c.ID())
-	}
-
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return fmt.Errorf("change %s: %w", c.ID(), err)
-	}
-
-	return m.hub.patch(ctx, of.resource(), c.Namespace, c.Name, body)
 }
 
 // verifyTakeover waits until the cluster has our mark. A cluster that its user has approved meanwhile also gets the
@@ -223,20 +214,20 @@ func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstr
 
 	switch wanted, _ := c.Object.(*v1alpha1.OmniCluster); {
 	case live.Spec.Suspend && lacksDeletion(c, obj):
-		return verdict{over: true, again: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it. " +
+		return verdict{over: true, again: true, outcome: Suspended, text: "spec.suspend is set: it is taken over when you resume it. " +
 			"Its deletion lets the cluster go until then (deletePolicy.orphan): run this again after that, and it gets the policy that it had"}, nil
 	case live.Spec.Suspend:
-		return verdict{over: true, state: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
+		return verdict{over: true, outcome: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
 	case !done || live.Status.Adopting:
 		return waits("%s", whyNot(live.Status.Conditions, synced)), nil
 	case c.Object == nil && madeHarmless(obj):
-		return verdict{over: true, state: TakenOver, text: "taken over. This version cannot convert the saved object: its deletion lets the cluster go " +
+		return verdict{over: true, outcome: TakenOver, text: "taken over. This version cannot convert the saved object: its deletion lets the cluster go " +
 			"(deletePolicy.orphan) until you write the policy that you want"}, nil
 	case lacksDeletion(c, obj):
 		return waits("it gets its deletion policy"), m.restoreDeletion(ctx, c, obj, wanted)
 	}
 
-	return verdict{over: true, state: TakenOver, text: "taken over, and without changes"}, nil
+	return verdict{over: true, outcome: TakenOver, text: "taken over, and without changes"}, nil
 }
 
 // lacksDeletion reports whether a cluster still has the deletion policy of the import, and not that of the old object.
@@ -254,54 +245,19 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 	}
 
 	if obj == nil {
-		return verdict{over: true, state: Missing, text: m.whyMissing(c)}, nil
+		return verdict{over: true, outcome: Missing, text: m.whyMissing(c)}, nil
 	}
 
 	status, message := readyOf(obj)
 
 	switch {
 	case status == string(metav1.ConditionTrue):
-		return verdict{over: true, state: Ready, text: "Ready"}, m.endPermission(ctx, c, obj)
+		return verdict{over: true, outcome: Ready, text: "Ready"}, m.endPermission(ctx, c, obj)
 	case !m.wasReady(c):
-		return verdict{over: true, again: permits(c, obj), state: NotReady, text: "not Ready, nor was it before: " + message + whilePermitted(c, obj)}, nil
+		return verdict{over: true, again: permits(c, obj), outcome: NotReady, text: "not Ready, nor was it before: " + message + whilePermitted(c, obj)}, nil
 	default:
 		return waits("%s", message), nil
 	}
-}
-
-// readyOf returns the condition Ready of an object if it is about the newest generation.
-func readyOf(obj *unstructured.Unstructured) (status, message string) {
-	ready := conditionReady(obj)
-	if seen, _ := ready["observedGeneration"].(int64); ready == nil || seen != 0 && seen != obj.GetGeneration() {
-		return "", "no controller has looked at it yet: is its namespace served?"
-	}
-
-	return fmt.Sprint(ready["status"]), strings.TrimSpace(fmt.Sprintf("%v: %v", ready["reason"], ready["message"]))
-}
-
-// conditionReady returns the condition Ready of an object, whatever generation it is about; nil if there is none.
-func conditionReady(obj *unstructured.Unstructured) map[string]any {
-	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, condition := range conditions {
-		if fields, _ := condition.(map[string]any); fields["type"] == "Ready" {
-			return fields
-		}
-	}
-
-	return nil
-}
-
-// wasReady reports whether the object was Ready according to the old operator. When this command has made it let go, that was
-// for the generation before.
-func (m *Migration) wasReady(c *Converted) bool {
-	old := m.saved(c)
-	if old == nil {
-		return false
-	}
-
-	ready := conditionReady(old)
-
-	return ready != nil && ready["status"] == string(metav1.ConditionTrue)
 }
 
 // letGo gives up this command's ownership of the fields of a finished object. Otherwise a field that Git later
@@ -309,11 +265,11 @@ func (m *Migration) wasReady(c *Converted) bool {
 // a suspended cluster with the deletion policy of the import: the next run has to see whose these are.
 func (m *Migration) letGo(ctx context.Context, c *Converted) error {
 	obj, err := m.live(ctx, c)
-	if err != nil || obj == nil || !lastWriters(obj)[fieldManager] || m.report.state(c) == Observed || m.report.state(c) == Waiting {
+	if err != nil || obj == nil || !lastWriters(obj)[fieldManager] || m.report.outcomeOf(c) == Observed || m.report.outcomeOf(c) == Waiting {
 		return err
 	}
 
-	if m.report.state(c) == NotReady && permits(c, obj) || m.report.state(c) == Suspended && lacksDeletion(c, obj) {
+	if m.report.outcomeOf(c) == NotReady && permits(c, obj) || m.report.outcomeOf(c) == Suspended && lacksDeletion(c, obj) {
 		return nil
 	}
 
@@ -322,5 +278,5 @@ func (m *Migration) letGo(ctx context.Context, c *Converted) error {
 		kept = append(kept, metav1.ManagedFieldsEntry{}) // an empty list would mean: as before
 	}
 
-	return m.merge(ctx, c, map[string]any{"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion(), "managedFields": kept}})
+	return m.patchOurs(ctx, c, map[string]any{"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion(), "managedFields": kept}})
 }

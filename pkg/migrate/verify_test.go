@@ -102,7 +102,7 @@ func TestDeletionPolicyWhileSuspended(t *testing.T) {
 				m.report = &Report{}
 
 				for range 5 {
-					v, err := m.verifyCluster(t.Context(), converted, nil, "token")
+					v, err := (&verification{m, nil, "token"}).verifyCluster(t.Context(), converted)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -125,7 +125,7 @@ func TestDeletionPolicyWhileSuspended(t *testing.T) {
 				return verdict{}
 			}
 
-			if v := verify(); v.state != Suspended {
+			if v := verify(); v.outcome != Suspended {
 				t.Fatalf("%+v", v)
 			}
 
@@ -141,7 +141,7 @@ func TestDeletionPolicyWhileSuspended(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if v := verify(); v.state != TakenOver {
+			if v := verify(); v.outcome != TakenOver {
 				t.Fatalf("%+v", v)
 			}
 
@@ -181,12 +181,12 @@ func TestObservedByOthersToo(t *testing.T) {
 		m := migrationOn(objects, stored(t, "OmniCluster", "", cluster+"}"))
 		all := m.converted()
 
-		v, err := m.verifyCluster(t.Context(), all[0], all, "token")
+		v, err := (&verification{m, all, "token"}).verifyCluster(t.Context(), all[0])
 		if err != nil {
 			t.Fatal(err)
 		}
 
-		if took := writes(objects, "changePolicy"); took != test.took || took == v.over || v.over && v.state != Observed {
+		if took := writes(objects, "changePolicy"); took != test.took || took == v.over || v.over && v.outcome != Observed {
 			t.Errorf("%s: taken over: %t, %+v", name, took, v)
 		}
 	}
