@@ -73,7 +73,7 @@ func (c *Config) StorageCodec() runtime.Codec {
 // Complete fills in what follows from the rest. Call it once, after all options were applied.
 func (c *Config) Complete() CompletedConfig {
 	c.Generic.MaxRequestBodyBytes = requestbody.MaxBytes
-	c.Registry.Ledger = quota.NewLedger(c.Limits, c.StorageCodec())
+	ledger := quota.NewLedger(c.Limits, c.StorageCodec())
 
 	// Outside of the library's chain: the last of these sees a request first.
 	boundAnswers(&c.Generic.Config)
@@ -83,18 +83,19 @@ func (c *Config) Complete() CompletedConfig {
 
 	// Inside of it: the first of these sees a request first.
 	requestbody.Bound(&c.Generic.Config, c.bodiesBudget)
-	lists.Bound(&c.Generic.Config, c.Registry.Ledger, c.ListBytes, c.listTimeout)
+	lists.Bound(&c.Generic.Config, ledger, c.ListBytes, c.listTimeout)
 
 	tellReadiness(klog.Background(), &c.Generic.Config)
 	addOpenAPI(&c.Generic.Config, c.scheme, v1alpha1.SchemeGroupVersion.Version)
 
-	return CompletedConfig{config: c, generic: c.Generic.Complete()}
+	return CompletedConfig{config: c, generic: c.Generic.Complete(), ledger: ledger}
 }
 
 // CompletedConfig can only be made by Config.Complete.
 type CompletedConfig struct {
 	config  *Config
 	generic genericapiserver.CompletedConfig
+	ledger  *quota.Ledger // counts what is stored
 }
 
 // New makes the server with all kinds installed. It does not serve before Run. If it fails, nothing uses the storage.
@@ -112,12 +113,12 @@ func (c CompletedConfig) New() (*Server, error) {
 		return nil, err
 	}
 
-	return &Server{Generic: generic, Ledger: c.config.Registry.Ledger, requestGracePeriod: c.config.requestGracePeriod}, nil
+	return &Server{Generic: generic, Ledger: c.ledger, requestGracePeriod: c.config.requestGracePeriod}, nil
 }
 
 // install makes the kinds and what follows from them. From then on they end with the server.
 func (c CompletedConfig) install(generic *genericapiserver.GenericAPIServer) error {
-	served, err := registry.NewStorage(c.config.scheme, c.generic.RESTOptionsGetter, c.config.Registry)
+	served, err := registry.NewStorage(c.config.scheme, c.generic.RESTOptionsGetter, c.config.Registry, c.ledger)
 	if err != nil {
 		return fmt.Errorf("make storage: %w", err)
 	}
@@ -135,7 +136,7 @@ func (c CompletedConfig) install(generic *genericapiserver.GenericAPIServer) err
 
 	following, stop := context.WithCancel(context.Background())
 	generic.RegisterDestroyFunc(stop)
-	c.config.Registry.Ledger.Follow(following, registry.Sources(served))
+	c.ledger.Follow(following, registry.Sources(served))
 
 	if err := generic.AddReadyzChecks(
 		newToldCheck(klog.Background(), healthz.NamedCheck("watch-caches", watchCaches(served)), time.Now()),

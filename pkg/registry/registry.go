@@ -30,8 +30,6 @@ type Options struct {
 	ManagementClusterName string
 	// HubID is the ID of this hub in that mark.
 	HubID string
-	// Ledger bounds how much is stored, and follows every kind; nil means no bound.
-	Ledger *quota.Ledger
 }
 
 // kind is a descriptor without its type parameter.
@@ -85,8 +83,9 @@ func WithCreation(ctx context.Context, body []byte) context.Context {
 }
 
 // NewStorage makes the storage of all kinds and their subresources, by resource path ("omniclusters",
-// "omniclusters/status", ...). Errors come from the storage configuration.
-func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, options Options) (map[string]rest.Storage, error) {
+// "omniclusters/status", ...). The ledger bounds how much is stored; nil means no bound. Errors come from the storage
+// configuration.
+func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, options Options, ledger *quota.Ledger) (map[string]rest.Storage, error) {
 	served := map[string]rest.Storage{}
 	main := map[string]*kit.REST{}
 	clusters := &late{}
@@ -99,7 +98,7 @@ func NewStorage(scheme *runtime.Scheme, getter generic.RESTOptionsGetter, option
 			return nil, err
 		}
 
-		storage.LimitBy(options.Ledger)
+		storage.LimitBy(ledger)
 		storage.AddTo(served)
 		main[storage.Plural] = storage.Main
 	}

@@ -47,12 +47,9 @@ func (o *LimitOptions) addFlags(flags *pflag.FlagSet) {
 func (o *LimitOptions) validate() []error {
 	var errs []error
 
-	for flag, value := range map[string]int64{
-		"--max-objects-per-namespace": o.Stored.NamespaceObjects, "--max-bytes-per-namespace": o.Stored.NamespaceBytes,
-		"--max-objects": o.Stored.Objects, "--max-bytes": o.Stored.Bytes, "--max-list-bytes-in-flight": o.ListBytes,
-	} {
-		if value < 0 {
-			errs = append(errs, fmt.Errorf("%s: %d is below 0; use 0 for no limit", flag, value))
+	for _, limit := range append(o.Stored.Each(), quota.Limit{Flag: "--max-list-bytes-in-flight", Value: o.ListBytes}) {
+		if limit.Value < 0 {
+			errs = append(errs, fmt.Errorf("%s: %d is below 0; use 0 for no limit", limit.Flag, limit.Value))
 		}
 	}
 

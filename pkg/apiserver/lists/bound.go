@@ -27,8 +27,7 @@ import (
 func Bound(config *genericapiserver.Config, ledger *quota.Ledger, bytes int64, timeout time.Duration) {
 	var budget *listBudget
 	if bytes > 0 {
-		budget = newListBudget(bytes)
-		budget.timeout = timeout
+		budget = newListBudget(bytes, timeout)
 	}
 
 	chain.Inside(config, func(next http.Handler, c *genericapiserver.Config) http.Handler {
@@ -55,7 +54,7 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 			estimate := func() int64 { return cost(info, query, table, ledger) }
 
 			var err error
-			if giveBack, err = enter(r, budget, ledger, read, estimate); err != nil {
+			if giveBack, err = admit(r, budget, ledger, read, estimate); err != nil {
 				responsewriters.ErrorNegotiated(apierrors.NewTooManyRequests(err.Error(), 1), codecs, v1alpha1.SchemeGroupVersion, w, r)
 
 				return
@@ -74,13 +73,13 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 	})
 }
 
-// enter waits until the ledger has counted the kinds that the request reads, because before it would cost nothing, and then
+// admit waits until the ledger has counted the kinds that the request reads, because before it would cost nothing, and then
 // for the memory. The ledger reads the stores itself, not through this handler.
-func enter(r *http.Request, budget *listBudget, ledger *quota.Ledger, read []string, cost func() int64) (giveBack func(), err error) {
+func admit(r *http.Request, budget *listBudget, ledger *quota.Ledger, read []string, cost func() int64) (giveBack func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), budget.timeout)
 	defer cancel()
 
-	if err := ledger.WaitUntilCounted(ctx, read...); err != nil {
+	if err := ledger.WaitForKinds(ctx, read...); err != nil {
 		return nil, err // says to come again
 	}
 

@@ -55,7 +55,7 @@ func TestListsWaitForTheLedger(t *testing.T) {
 		"omniworkers": slow, "omniclusters": quick, "omnicontrolplanes": quick, "omnimachines": quick,
 	})
 
-	budget := newListBudget(1 << 20)
+	budget := newListBudget(1<<20, Timeout)
 	served := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 
 	ask := func(timeout time.Duration, verb, resource, subresource string) (int, string) {

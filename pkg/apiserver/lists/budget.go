@@ -45,9 +45,9 @@ type part struct {
 	bytes int64
 }
 
-func newListBudget(size int64) *listBudget {
+func newListBudget(size int64, timeout time.Duration) *listBudget {
 	return &listBudget{
-		half: max(size/2, 1), timeout: Timeout, bytes: semaphore.NewWeighted(max(size, 1)), large: semaphore.NewWeighted(1),
+		half: max(size/2, 1), timeout: timeout, bytes: semaphore.NewWeighted(max(size, 1)), large: semaphore.NewWeighted(1),
 		users: map[string]*holder{},
 	}
 }

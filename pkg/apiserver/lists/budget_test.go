@@ -15,7 +15,7 @@ import (
 
 func TestListBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget := newListBudget(100)
+		budget := newListBudget(100, Timeout)
 
 		alone, err := budget.take(t.Context(), "u", 1000) // more than all of it
 		if err != nil {
@@ -63,7 +63,7 @@ func TestListBudget(t *testing.T) {
 // TestOneUserHoldsHalf: whatever one user lists, and does not read, others list on.
 func TestOneUserHoldsHalf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		budget := newListBudget(100)
+		budget := newListBudget(100, Timeout)
 
 		take := func(user string, bytes int64, want bool) (giveBack func()) {
 			t.Helper()

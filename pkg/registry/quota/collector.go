@@ -64,12 +64,9 @@ func (c *Collector) CollectWithStability(ch chan<- metrics.Metric) {
 		}
 	}
 
-	for flag, value := range map[string]int64{
-		"--max-objects-per-namespace": l.limits.NamespaceObjects, "--max-bytes-per-namespace": l.limits.NamespaceBytes,
-		"--max-objects": l.limits.Objects, l.limits.bytesFlag(): l.limits.Bytes,
-	} {
-		gauge(limit, value, flag)
-		ch <- metrics.NewLazyConstMetric(refusals, metrics.CounterValue, float64(refused[flag]), flag)
+	for _, each := range l.limits.Each() {
+		gauge(limit, each.Value, each.Flag)
+		ch <- metrics.NewLazyConstMetric(refusals, metrics.CounterValue, float64(refused[each.Flag]), each.Flag)
 	}
 
 	gauge(namespaces, int64(len(accounts)))

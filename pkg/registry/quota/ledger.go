@@ -37,6 +37,30 @@ func (l Limits) bytesFlag() string {
 	return "--max-bytes"
 }
 
+// Limit is one of the limits.
+type Limit struct {
+	// Flag is the flag that has to be raised for more.
+	Flag string
+	// Value is the limit; 0 means none.
+	Value int64
+
+	perNamespace bool
+	unit         string
+	of           func(Use) int64 // what it counts
+}
+
+// Each returns all limits.
+func (l Limits) Each() []Limit {
+	objects, bytes := func(u Use) int64 { return u.Objects }, func(u Use) int64 { return u.Bytes }
+
+	return []Limit{
+		{"--max-objects-per-namespace", l.NamespaceObjects, true, "objects", objects},
+		{"--max-bytes-per-namespace", l.NamespaceBytes, true, "bytes", bytes},
+		{"--max-objects", l.Objects, false, "objects", objects},
+		{l.bytesFlag(), l.Bytes, false, "bytes", bytes},
+	}
+}
+
 // Use is an amount of stored objects.
 type Use struct{ Objects, Bytes int64 }
 
@@ -58,7 +82,7 @@ type account struct{ used, held Use }
 // errCounting tells a client to come again.
 var errCounting = errors.New("omni-apiserver has just started and still counts what is stored")
 
-// Ledger counts what is stored. Its methods are safe for concurrent use; a nil Ledger limits nothing.
+// Ledger counts what is stored. Its methods are safe for concurrent use; Begin of a nil Ledger limits nothing.
 type Ledger struct {
 	limits Limits
 	codec  runtime.Encoder
@@ -87,9 +111,9 @@ func NewLedger(limits Limits, codec runtime.Encoder) *Ledger {
 // Counted is closed once everything that was stored at the start has been counted.
 func (l *Ledger) Counted() <-chan struct{} { return l.counted }
 
-// WaitUntilCounted waits until what was stored of these kinds at the start has been counted, at most as long as the context
+// WaitForKinds waits until what was stored of these kinds at the start has been counted, at most as long as the context
 // lasts. A kind that is not followed counts as empty.
-func (l *Ledger) WaitUntilCounted(ctx context.Context, resources ...string) error {
+func (l *Ledger) WaitForKinds(ctx context.Context, resources ...string) error {
 	for _, resource := range resources {
 		l.mu.Lock()
 		counted, pending := l.pending[resource]

@@ -145,7 +145,7 @@ func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj r
 		return nil
 	}
 
-	if err := r.ledger.waitUntilCounted(ctx); err != nil {
+	if err := r.ledger.waitForAll(ctx); err != nil {
 		return err
 	}
 
@@ -164,9 +164,9 @@ func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj r
 	return nil
 }
 
-// waitUntilCounted waits after a start until everything stored has been counted. Clients retry after its error by
+// waitForAll waits after a start until everything stored has been counted. Clients retry after its error by
 // themselves.
-func (l *Ledger) waitUntilCounted(ctx context.Context) error {
+func (l *Ledger) waitForAll(ctx context.Context) error {
 	if l.limits == (Limits{}) {
 		return nil
 	}
@@ -188,32 +188,28 @@ func (l *Ledger) waitUntilCounted(ctx context.Context) error {
 	}
 }
 
-// refusal names the limit that the change would exceed; empty if there is none. The caller holds the lock.
+// refusal names the limit that the change would exceed, and counts that; empty if there is none. The caller holds the lock.
 func (l *Ledger) refusal(namespace string, change Use, tenths int64) string {
-	own, all := l.namespaces[namespace], l.total
+	for _, bound := range l.limits.Each() {
+		at, where := l.total, "all namespaces"
+		if bound.perNamespace {
+			at, where = l.namespaces[namespace], "namespace "+namespace
+		}
 
-	for _, bound := range []struct {
-		flag, where, unit      string
-		requested, used, limit int64
-	}{
-		{"--max-objects-per-namespace", "namespace " + namespace, "objects", change.Objects, own.used.Objects + own.held.Objects, l.limits.NamespaceObjects},
-		{"--max-bytes-per-namespace", "namespace " + namespace, "bytes", change.Bytes, own.used.Bytes + own.held.Bytes, l.limits.NamespaceBytes},
-		{"--max-objects", "all namespaces", "objects", change.Objects, all.used.Objects + all.held.Objects, l.limits.Objects},
-		{l.limits.bytesFlag(), "all namespaces", "bytes", change.Bytes, all.used.Bytes + all.held.Bytes, l.limits.Bytes},
-	} {
-		if bound.limit == 0 || bound.requested <= 0 || bound.used+bound.requested <= bound.limit+bound.limit/10*tenths {
+		requested, used := bound.of(change), bound.of(at.used.plus(at.held))
+		if bound.Value == 0 || requested <= 0 || used+requested <= bound.Value+bound.Value/10*tenths {
 			continue
 		}
 
-		l.refused[bound.flag]++
+		l.refused[bound.Flag]++
 
-		remedy := bound.flag + " of omni-apiserver raised"
-		if bound.flag == etcdQuotaFlag {
+		remedy := bound.Flag + " of omni-apiserver raised"
+		if bound.Flag == etcdQuotaFlag {
 			remedy += ", half of which is the limit"
 		}
 
 		return fmt.Sprintf("exceeded quota: %s, requested: %s=%d, used: %[2]s=%[4]d, limited: %[2]s=%[5]d: delete objects that nobody "+
-			"needs, or have %[6]s", bound.where, bound.unit, bound.requested, bound.used, bound.limit, remedy)
+			"needs, or have %[6]s", where, bound.unit, requested, used, bound.Value, remedy)
 	}
 
 	return ""
