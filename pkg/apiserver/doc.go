@@ -24,5 +24,6 @@
 //   - requestbody: what the body of a request may become;
 //   - lists: memory for lists, and answers that are encoded one object after the other;
 //   - embeddedetcd, snapshot, dataversion: where the objects are stored, copies of it, and its version;
+//   - etcdclient: clients of that etcd, or of one outside;
 //   - logging: what the log may hold.
 package apiserver

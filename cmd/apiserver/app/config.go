@@ -11,7 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/etcdclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/startup"
 	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
@@ -74,7 +74,7 @@ func (o *Options) waitForEtcd(ctx context.Context) error {
 
 	etcd := o.Storage.StorageConfig.Transport
 
-	return startup.WaitForEtcd(ctx, snapshot.Target{
+	return startup.WaitForEtcd(ctx, etcdclient.Target{
 		Endpoints: etcd.ServerList, CAFile: etcd.TrustedCAFile, CertFile: etcd.CertFile, KeyFile: etcd.KeyFile,
 	}, o.Storage.StorageConfig.Prefix)
 }

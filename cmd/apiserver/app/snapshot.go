@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/etcdclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
@@ -46,7 +47,7 @@ where --encryption-provider-config says so: keep the keys as well.`,
 // source says which etcd to save. Its flags have the names of the server's flags.
 type source struct {
 	dataDir string
-	target  snapshot.Target
+	target  etcdclient.Target
 	timeout time.Duration
 }
 
@@ -77,10 +78,10 @@ func (s *source) connect(ctx context.Context) (*clientv3.Client, error) {
 			return nil, err
 		}
 
-		target = snapshot.Target{Endpoints: []string{endpoint}}
+		target = etcdclient.Target{Endpoints: []string{endpoint}}
 	}
 
-	return snapshot.Connect(ctx, target)
+	return etcdclient.Connect(ctx, target)
 }
 
 func newSaveCommand(ctx context.Context) *cobra.Command {

@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/etcdclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
@@ -90,7 +91,7 @@ func TestConnect(t *testing.T) {
 	}
 
 	// The member that does not answer is passed over.
-	client, err := snapshot.Connect(t.Context(), snapshot.Target{Endpoints: []string{"unix://" + filepath.Join(dir, "nobody.sock"), endpoint}})
+	client, err := etcdclient.Connect(t.Context(), etcdclient.Target{Endpoints: []string{"unix://" + filepath.Join(dir, "nobody.sock"), endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,24 +109,6 @@ func TestConnect(t *testing.T) {
 
 	if err := snapshot.Verify(path); err != nil {
 		t.Error(err)
-	}
-}
-
-func TestConnectFails(t *testing.T) {
-	tests := []struct {
-		name   string
-		target snapshot.Target
-		want   string
-	}{
-		{"nobody", snapshot.Target{Endpoints: []string{"unix://" + filepath.Join(t.TempDir(), "nobody.sock")}}, "is omni-apiserver running"},
-		{"no certificate", snapshot.Target{Endpoints: []string{"https://127.0.0.1:1"}, CAFile: "/nowhere"}, "read the certificates for etcd"},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if _, err := snapshot.Connect(t.Context(), test.target); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("got %v, want %q in it", err, test.want)
-			}
-		})
 	}
 }
 

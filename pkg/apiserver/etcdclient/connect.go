@@ -1,4 +1,5 @@
-package snapshot
+// Package etcdclient connects to an etcd.
+package etcdclient
 
 import (
 	"context"
@@ -54,7 +55,7 @@ func (t Target) TLS() (*tls.Config, error) {
 }
 
 // Connect returns a client of the first member that answers. Its only endpoint is that member's, as
-// Stream needs it. Close it.
+// snapshots need it. Close it.
 func Connect(ctx context.Context, target Target) (*clientv3.Client, error) {
 	config := clientv3.Config{DialTimeout: answerTimeout, Logger: zap.NewNop()}
 
