@@ -9,6 +9,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // MaxPromotion is how far ahead a promotion may reach.
@@ -235,13 +236,13 @@ func separator(i int) string {
 	return ", "
 }
 
-// shownTime formats a time for people, in its own zone.
+// shownTime formats a time for people, in its own zone; there may be none.
 func shownTime(t time.Time) string {
 	if t.IsZero() {
 		return "further notice"
 	}
 
-	return t.Format("Mon 2006-01-02 15:04 MST")
+	return utc.Shown(t)
 }
 
 // earliest returns the first of several times, ignoring zero times.

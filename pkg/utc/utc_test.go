@@ -17,6 +17,14 @@ func TestForms(t *testing.T) {
 		t.Errorf("text %s", got)
 	}
 
+	if got := utc.Shown(moment); got != "Fri 2026-11-27 13:00 east" {
+		t.Errorf("shown %s", got)
+	}
+
+	if got := moment.UTC().Format(utc.NameLayout); got != "20261127T120000Z" {
+		t.Errorf("in names %s", got)
+	}
+
 	stored := utc.Stored(moment)
 
 	text, err := json.Marshal(stored)

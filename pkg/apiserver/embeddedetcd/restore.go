@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 const (
@@ -194,7 +195,7 @@ func putInPlace(dataDir, unpacked string, now time.Time) (replaced string, err e
 	member := filepath.Join(dataDir, memberDir)
 
 	if hasData(dataDir) {
-		replaced = filepath.Join(dataDir, replacedPrefix+now.UTC().Format("20060102T150405Z"))
+		replaced = filepath.Join(dataDir, replacedPrefix+now.UTC().Format(utc.NameLayout))
 		if err := os.Rename(member, replaced); err != nil {
 			return "", fmt.Errorf("put the data of before aside: %w", err)
 		}

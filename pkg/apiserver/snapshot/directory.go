@@ -7,12 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // Names of scheduled snapshots: only files of exactly this form are ever counted or removed.
 const (
 	namePrefix = "omni-"
-	nameTime   = "20060102T150405Z"
 	nameSuffix = ".db"
 )
 
@@ -28,7 +29,7 @@ type Scheduled struct {
 
 // nameAt is the file name of a snapshot taken at a time.
 func nameAt(taken time.Time) string {
-	return namePrefix + taken.UTC().Format(nameTime) + nameSuffix
+	return namePrefix + taken.UTC().Format(utc.NameLayout) + nameSuffix
 }
 
 // takenAt reads the time of a file name, if it is one that nameAt makes.
@@ -36,7 +37,7 @@ func takenAt(name string) (time.Time, bool) {
 	text, found := strings.CutPrefix(name, namePrefix)
 	text, isDB := strings.CutSuffix(text, nameSuffix)
 
-	taken, err := time.Parse(nameTime, text)
+	taken, err := time.Parse(utc.NameLayout, text)
 
 	return taken, found && isDB && err == nil && nameAt(taken) == name
 }
