@@ -31,15 +31,15 @@ func sendClientsAway(config *genericapiserver.Config) {
 		return
 	}
 
-	d := &goAwaySender{hold: make(chan struct{}), goAway: make(chan struct{})}
+	s := &goAwaySender{hold: make(chan struct{}), goAway: make(chan struct{})}
 	stopping, noticed := config.ShutdownInitiatedNotify(), config.ShutdownDelayDuration/2
 
 	go func() {
 		<-stopping
-		d.begin(noticed, min(holdTime, noticed/2))
+		s.begin(noticed, min(holdTime, noticed/2))
 	}()
 
-	chain.Outside(config, func(next http.Handler, _ *genericapiserver.Config) http.Handler { return d.wrap(next) })
+	chain.Outside(config, func(next http.Handler, _ *genericapiserver.Config) http.Handler { return s.wrap(next) })
 }
 
 // goAwaySender signals the two steps: it closes hold, then goAway.
@@ -47,20 +47,20 @@ type goAwaySender struct{ hold, goAway chan struct{} }
 
 // begin gives load balancers the time noticed to see the stop, holds requests back for the time hold, and then sends
 // clients away.
-func (d *goAwaySender) begin(noticed, hold time.Duration) {
+func (s *goAwaySender) begin(noticed, hold time.Duration) {
 	time.Sleep(noticed)
-	close(d.hold)
+	close(s.hold)
 	time.Sleep(hold)
-	close(d.goAway)
+	close(s.goAway)
 }
 
 // wrap holds requests back once hold is closed. Once goAway is closed, it asks the client of each request to leave.
-func (d *goAwaySender) wrap(next http.Handler) http.Handler {
+func (s *goAwaySender) wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
-		case <-d.hold:
+		case <-s.hold:
 			if !isHealthPath(r.URL.Path) {
-				d.wait(w, r)
+				s.wait(w, r)
 			}
 		default:
 		}
@@ -70,9 +70,9 @@ func (d *goAwaySender) wrap(next http.Handler) http.Handler {
 }
 
 // wait returns when goAway is closed, and then asks the client to leave, or when the client has disconnected.
-func (d *goAwaySender) wait(w http.ResponseWriter, r *http.Request) {
+func (s *goAwaySender) wait(w http.ResponseWriter, r *http.Request) {
 	select {
-	case <-d.goAway:
+	case <-s.goAway:
 		w.Header().Set("Connection", "close")
 	case <-r.Context().Done():
 	}

@@ -62,14 +62,14 @@ func markProxied(inner authenticator.Request, headers func() []string) authentic
 type namesLast struct{ authorizer.Authorizer }
 
 // Authorize implements authorizer.Authorizer.
-func (g namesLast) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
+func (n namesLast) Authorize(ctx context.Context, asked authorizer.Attributes) (authorizer.Decision, string, error) {
 	if _, vouched := asked.GetUser().(proxied); vouched && asked.GetName() != "" && isTheRequest(ctx, asked) {
-		if decision, reason, err := g.Authorizer.Authorize(ctx, anyName{asked}); decision == authorizer.DecisionAllow && err == nil {
+		if decision, reason, err := n.Authorizer.Authorize(ctx, anyName{asked}); decision == authorizer.DecisionAllow && err == nil {
 			return decision, reason, nil
 		}
 	}
 
-	return g.Authorizer.Authorize(ctx, asked) // the caller knows the library's errors
+	return n.Authorizer.Authorize(ctx, asked) // the caller knows the library's errors
 }
 
 // isTheRequest reports whether the question is about the request in the context itself, and not a further question.
@@ -83,8 +83,8 @@ func isTheRequest(ctx context.Context, asked authorizer.Attributes) bool {
 }
 
 // ConditionsAwareAuthorize implements authorizer.Authorizer.
-func (g namesLast) ConditionsAwareAuthorize(ctx context.Context, asked authorizer.Attributes) authorizer.ConditionsAwareDecision {
-	return authorizer.ConditionsAwareDecisionFromParts(g.Authorize(ctx, asked))
+func (n namesLast) ConditionsAwareAuthorize(ctx context.Context, asked authorizer.Attributes) authorizer.ConditionsAwareDecision {
+	return authorizer.ConditionsAwareDecisionFromParts(n.Authorize(ctx, asked))
 }
 
 // anyName is the attributes of a request about every object instead of one. It has no path, because the path holds
