@@ -29,7 +29,7 @@ func ContentSum(ctx context.Context, text []byte, limits Limits) (Sum, error) {
 
 	var (
 		sums  []Sum
-		total size
+		total Size
 	)
 
 	err := split(text, func(part []byte) error {
@@ -38,7 +38,7 @@ func ContentSum(ctx context.Context, text []byte, limits Limits) (Sum, error) {
 			return err
 		}
 
-		sums, total = append(sums, found...), total.and(one)
+		sums, total = append(sums, found...), total.And(one)
 
 		return limits.allow(total)
 	})
@@ -63,14 +63,14 @@ func withoutSeparator(part []byte) []byte {
 // sumOfPart returns the sums of the document in a part of a text, if there is one: as YAML 1.2 with every digit, and as
 // YAML 1.1, which Kubernetes reads, and which takes other texts for truth values. What is one document to some readers and
 // two to others is undecided.
-func sumOfPart(ctx context.Context, part []byte, limits Limits) (sums []Sum, total size, err error) {
+func sumOfPart(ctx context.Context, part []byte, limits Limits) (sums []Sum, total Size, err error) {
 	if err := mayParse(part, limits); err != nil {
-		return nil, size{}, err
+		return nil, Size{}, err
 	}
 
 	release, err := reserve(ctx, part)
 	if err != nil {
-		return nil, size{}, err
+		return nil, Size{}, err
 	}
 	defer release()
 
@@ -80,7 +80,7 @@ func sumOfPart(ctx context.Context, part []byte, limits Limits) (sums []Sum, tot
 			return err
 		}
 
-		total = total.and(one)
+		total = total.And(one)
 		if err := limits.allow(total); err != nil {
 			return err
 		}
@@ -96,12 +96,12 @@ func sumOfPart(ctx context.Context, part []byte, limits Limits) (sums []Sum, tot
 	}
 
 	if len(sums) > 1 {
-		return nil, size{}, ErrUndecided
+		return nil, Size{}, ErrUndecided
 	}
 
 	converted, err := yaml.YAMLToJSON(part)
 	if err != nil {
-		return nil, size{}, ErrSyntax
+		return nil, Size{}, ErrSyntax
 	}
 
 	return append(sums, sumOf(string(converted))), total, nil

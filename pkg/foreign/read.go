@@ -34,7 +34,7 @@ func Measure(ctx context.Context, text []byte, limits Limits) (Size, error) {
 	if json.Valid(text) {
 		found := sizeOfJSON(text)
 
-		return found.public(), limits.allow(found)
+		return found, limits.allow(found)
 	}
 
 	if err := mayParse(text, limits); err != nil {
@@ -47,14 +47,12 @@ func Measure(ctx context.Context, text []byte, limits Limits) (Size, error) {
 	}
 	defer release()
 
-	found, err := sizeOfYAML(text, limits)
-
-	return found.public(), err
+	return sizeOfYAML(text, limits)
 }
 
 // sizeOfYAML measures all documents of a text together.
-func sizeOfYAML(text []byte, limits Limits) (size, error) {
-	total := size{}
+func sizeOfYAML(text []byte, limits Limits) (Size, error) {
+	total := Size{}
 
 	err := eachDocument(text, func(document *yamlv3.Node) error {
 		one, err := newMeasure(limits).of(document)
@@ -62,7 +60,7 @@ func sizeOfYAML(text []byte, limits Limits) (size, error) {
 			return err
 		}
 
-		total = total.and(one)
+		total = total.And(one)
 
 		return limits.allow(total)
 	})
@@ -118,7 +116,7 @@ func Documents(ctx context.Context, text []byte, limits Limits) ([][]byte, error
 
 	var (
 		documents [][]byte
-		total     size
+		total     Size
 	)
 
 	err := split(text, func(document []byte) error {
@@ -127,7 +125,7 @@ func Documents(ctx context.Context, text []byte, limits Limits) ([][]byte, error
 			return err
 		}
 
-		documents, total = append(documents, converted), total.and(one)
+		documents, total = append(documents, converted), total.And(one)
 
 		return limits.allow(total)
 	})
@@ -158,25 +156,25 @@ func split(text []byte, visit func(document []byte) error) error {
 }
 
 // checkAndConvert converts one document and returns its size.
-func checkAndConvert(ctx context.Context, document []byte, limits Limits) ([]byte, size, error) {
+func checkAndConvert(ctx context.Context, document []byte, limits Limits) ([]byte, Size, error) {
 	if err := mayParse(document, limits); err != nil {
-		return nil, size{}, err
+		return nil, Size{}, err
 	}
 
 	release, err := reserve(ctx, document)
 	if err != nil {
-		return nil, size{}, err
+		return nil, Size{}, err
 	}
 	defer release()
 
 	found, err := sizeOfYAML(document, limits)
 	if err != nil {
-		return nil, size{}, err
+		return nil, Size{}, err
 	}
 
 	converted, err := yaml.YAMLToJSON(document)
 	if err != nil {
-		return nil, size{}, ErrSyntax
+		return nil, Size{}, ErrSyntax
 	}
 
 	return converted, found, nil

@@ -113,9 +113,9 @@ func TestDocuments(t *testing.T) {
 // What a text becomes counts, not what it is. A YAML document itself counts as a value.
 func TestMeasure(t *testing.T) {
 	for text, want := range map[string]foreign.Size{
-		`{"a":["bc",1]}`:                  {Nodes: 5, Bytes: 4},
-		"a: [bc, 1]":                      {Nodes: 6, Bytes: 4},
-		"a: &a [bc, 1]\nd: *a\n---\ne: f": {Nodes: 14, Bytes: 10},
+		`{"a":["bc",1]}`:                  {Nodes: 5, Bytes: 4, Depth: 2},
+		"a: [bc, 1]":                      {Nodes: 6, Bytes: 4, Depth: 2},
+		"a: &a [bc, 1]\nd: *a\n---\ne: f": {Nodes: 14, Bytes: 10, Depth: 2},
 	} {
 		if got, err := foreign.Measure(t.Context(), []byte(text), limits); err != nil || got != want {
 			t.Errorf("%q: %+v, %v, want %+v", text, got, err, want)

@@ -6,29 +6,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Size is what a text becomes, with each alias counted as what it stands for.
+// Size is what a text, or a part of it, becomes, with each alias counted as what it stands for.
 type Size struct {
 	// Nodes is how many maps, lists, keys and values there are.
 	Nodes int
 	// Bytes is how many bytes all keys and values have together.
 	Bytes int
+	// Depth is how many maps and lists stand inside of each other at the most.
+	Depth int
 }
 
-// And is the size of two texts together.
+// And is the size of two texts together, or of two parts that stand beside each other.
 func (s Size) And(other Size) Size {
-	return Size{Nodes: s.Nodes + other.Nodes, Bytes: s.Bytes + other.Bytes}
-}
-
-// size is what a part of a text becomes.
-type size struct {
-	nodes, bytes, depth int
-}
-
-func (s size) public() Size { return Size{Nodes: s.nodes, Bytes: s.bytes} }
-
-// and is the size of two parts that stand beside each other.
-func (s size) and(other size) size {
-	return size{nodes: s.nodes + other.nodes, bytes: s.bytes + other.bytes, depth: max(s.depth, other.depth)}
+	return Size{Nodes: s.Nodes + other.Nodes, Bytes: s.Bytes + other.Bytes, Depth: max(s.Depth, other.Depth)}
 }
 
 // errCircular says that an alias stands inside of what it stands for.
@@ -38,15 +28,15 @@ var errCircular = errors.New("has an alias that contains itself: write the value
 // It ends as soon as a limit is exceeded, so that no sum overflows.
 type measure struct {
 	limits  Limits
-	anchors map[*yaml.Node]*size // nil while the anchor itself is being measured
+	anchors map[*yaml.Node]*Size // nil while the anchor itself is being measured
 }
 
 func newMeasure(limits Limits) *measure {
-	return &measure{limits: limits, anchors: map[*yaml.Node]*size{}}
+	return &measure{limits: limits, anchors: map[*yaml.Node]*Size{}}
 }
 
 // of returns the size of a node, or the limit that it exceeds.
-func (m *measure) of(node *yaml.Node) (size, error) {
+func (m *measure) of(node *yaml.Node) (Size, error) {
 	if node.Kind == yaml.AliasNode {
 		return m.ofAnchor(node.Alias)
 	}
@@ -58,10 +48,10 @@ func (m *measure) of(node *yaml.Node) (size, error) {
 	return m.ofContent(node)
 }
 
-func (m *measure) ofAnchor(node *yaml.Node) (size, error) {
+func (m *measure) ofAnchor(node *yaml.Node) (Size, error) {
 	known, seen := m.anchors[node]
 	if seen && known == nil {
-		return size{}, errCircular
+		return Size{}, errCircular
 	}
 
 	if seen {
@@ -72,7 +62,7 @@ func (m *measure) ofAnchor(node *yaml.Node) (size, error) {
 
 	found, err := m.ofContent(node)
 	if err != nil {
-		return size{}, err
+		return Size{}, err
 	}
 
 	m.anchors[node] = &found
@@ -80,35 +70,35 @@ func (m *measure) ofAnchor(node *yaml.Node) (size, error) {
 	return found, nil
 }
 
-func (m *measure) ofContent(node *yaml.Node) (size, error) {
-	total := size{nodes: 1, bytes: len(node.Value)}
+func (m *measure) ofContent(node *yaml.Node) (Size, error) {
+	total := Size{Nodes: 1, Bytes: len(node.Value)}
 
 	for _, child := range node.Content {
 		one, err := m.of(child)
 		if err != nil {
-			return size{}, err
+			return Size{}, err
 		}
 
-		if total = total.and(one); m.limits.allow(total) != nil {
-			return size{}, m.limits.allow(total)
+		if total = total.And(one); m.limits.allow(total) != nil {
+			return Size{}, m.limits.allow(total)
 		}
 	}
 
 	if node.Kind == yaml.MappingNode || node.Kind == yaml.SequenceNode {
-		total.depth++
+		total.Depth++
 	}
 
 	return total, m.limits.allow(total)
 }
 
 // allow returns a *LimitError if something of that size may not be.
-func (l Limits) allow(s size) error {
+func (l Limits) allow(s Size) error {
 	switch {
-	case s.depth > l.Depth:
+	case s.Depth > l.Depth:
 		return &LimitError{Depth, l.Depth}
-	case s.nodes > l.Nodes:
+	case s.Nodes > l.Nodes:
 		return &LimitError{Nodes, l.Nodes}
-	case s.bytes > l.Expanded:
+	case s.Bytes > l.Expanded:
 		return &LimitError{Expanded, l.Expanded}
 	default:
 		return nil
@@ -117,9 +107,9 @@ func (l Limits) allow(s size) error {
 
 // sizeOfJSON measures a valid JSON text by its punctuation; nothing is decoded. Each comma stands before a member,
 // each colon between a key and a value, and a map or list that is not empty has one member more than commas.
-func sizeOfJSON(text []byte) size {
+func sizeOfJSON(text []byte) Size {
 	var (
-		total = size{nodes: 1}
+		total = Size{Nodes: 1}
 		open  int
 		last  byte // outside of strings and white space
 	)
@@ -132,22 +122,22 @@ func sizeOfJSON(text []byte) size {
 			continue
 		case '"':
 			end := endOfString(text, i)
-			total.bytes += end - i - 1
+			total.Bytes += end - i - 1
 			i = end
 		case '{', '[':
 			open++
-			total.nodes++
-			total.depth = max(total.depth, open)
+			total.Nodes++
+			total.Depth = max(total.Depth, open)
 		case '}', ']':
 			open--
 
 			if last == '{' || last == '[' {
-				total.nodes--
+				total.Nodes--
 			}
 		case ',', ':':
-			total.nodes++
+			total.Nodes++
 		default:
-			total.bytes++
+			total.Bytes++
 		}
 
 		last = character
