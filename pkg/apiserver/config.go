@@ -37,12 +37,11 @@ type Config struct {
 
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
-	// requestGracePeriod is how long a stop waits for requests that are under way.
+
+	// These are the constants of the same names, requestbody.Budget and lists.Timeout. Only tests have others.
 	requestGracePeriod time.Duration
-	// bodiesBudget is what the work for all requests may take together, in bytes.
-	bodiesBudget int64
-	// listTimeout is how long a list waits for its turn.
-	listTimeout time.Duration
+	bodiesBudget       int64
+	listTimeout        time.Duration
 }
 
 // NewConfig starts a configuration with the scheme and without any option applied.

@@ -21,7 +21,7 @@ const (
 	// some moments on all replicas at once. Without the tolerance that would take the API away from everybody,
 	// although two thirds of the requests are served.
 	storageTolerance = 5 * time.Second
-	// storageChecks are the prefixes of the names of the library's etcd checks.
+	// storageChecks is the prefix of the names of the library's etcd checks.
 	storageChecks = "etcd"
 )
 

@@ -18,12 +18,11 @@ type Server struct {
 	// Ledger counts what is stored; its Collector has the metrics.
 	Ledger *quota.Ledger
 
-	// requestGracePeriod is how long a stop waits for requests that are under way.
-	requestGracePeriod time.Duration
+	requestGracePeriod time.Duration // as in Config
 }
 
 // Run serves until the context ends, and then stops in the library's order: /readyz fails, the shutdown delay passes,
-// new requests are refused, running requests finish or are ended after 20 seconds, the storage is closed. After Run
+// new requests are refused, running requests finish or are ended after requestGracePeriod, the storage is closed. After Run
 // returns, nothing uses the storage any more.
 func (s *Server) Run(ctx context.Context) error {
 	defer context.AfterFunc(ctx, func() {

@@ -80,7 +80,7 @@ func (h hostNames) gatherText(text string) {
 }
 
 // learn remembers hostnames. A word of our own names says nothing of a user's network.
-func (r *anonymizer) learn(hosts hostNames) {
+func (a *anonymizer) learn(hosts hostNames) {
 	quoted := make([]string, 0, len(hosts))
 
 	for name := range hosts {
@@ -91,8 +91,8 @@ func (r *anonymizer) learn(hosts hostNames) {
 
 	if len(quoted) > 0 {
 		// The longest first: of node-1 and node-10, the second is not the first with a 0.
-		slices.SortFunc(quoted, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-		r.names = regexp.MustCompile(`\b(` + strings.Join(quoted, "|") + `)\b`)
+		slices.SortFunc(quoted, func(one, other string) int { return cmp.Or(len(other)-len(one), strings.Compare(one, other)) })
+		a.names = regexp.MustCompile(`\b(` + strings.Join(quoted, "|") + `)\b`)
 	}
 }
 
@@ -107,9 +107,9 @@ var (
 // ourNames are names with dots that say nothing of a user's network.
 var ourNames = []string{"omni.texashpc.com", "texashpc.com", "sidero.dev", "k8s.io", "kubernetes.io", "svc.cluster.local"} //nolint:gochecknoglobals // a table
 
-func (r anonymizer) text(text string) string {
-	if r.names != nil {
-		text = r.names.ReplaceAllStringFunc(text, func(name string) string { return "host-" + r.hash(name) })
+func (a anonymizer) text(text string) string {
+	if a.names != nil {
+		text = a.names.ReplaceAllStringFunc(text, func(name string) string { return "host-" + a.hash(name) })
 	}
 
 	text = hostName.ReplaceAllStringFunc(text, func(name string) string {
@@ -119,14 +119,14 @@ func (r anonymizer) text(text string) string {
 			}
 		}
 
-		return "host-" + r.hash(name)
+		return "host-" + a.hash(name)
 	})
 
-	return ipv6.ReplaceAllStringFunc(ipv4.ReplaceAllStringFunc(text, r.address), r.address)
+	return ipv6.ReplaceAllStringFunc(ipv4.ReplaceAllStringFunc(text, a.address), a.address)
 }
 
-// address redacts a text if it is an address, with a colon of the sentence behind it or without. "::" is everybody's.
-func (r anonymizer) address(text string) string {
+// address hashes a text if it is an address, with a colon of the sentence behind it or without. "::" is everybody's.
+func (a anonymizer) address(text string) string {
 	address := text
 	if strings.HasSuffix(text, ":") && !strings.HasSuffix(text, "::") {
 		address = strings.TrimSuffix(text, ":")
@@ -136,35 +136,35 @@ func (r anonymizer) address(text string) string {
 		return text
 	}
 
-	return "address-" + r.hash(address) + text[len(address):]
+	return "address-" + a.hash(address) + text[len(address):]
 }
 
-func (r anonymizer) hash(text string) string {
-	sum := sha256.Sum256([]byte(r.salt + text))
+func (a anonymizer) hash(text string) string {
+	sum := sha256.Sum256([]byte(a.salt + text))
 
 	return hex.EncodeToString(sum[:4])
 }
 
-// document redacts every text in a document; keys are texts, too: those of labels may have a domain.
-func (r anonymizer) document(document map[string]any) map[string]any {
-	redacted := make(map[string]any, len(document))
+// document makes every text anonymous in a document; keys are texts, too: those of labels may have a domain.
+func (a anonymizer) document(document map[string]any) map[string]any {
+	changed := make(map[string]any, len(document))
 	for key, below := range document {
-		redacted[r.text(key)] = r.value(below)
+		changed[a.text(key)] = a.value(below)
 	}
 
-	return redacted
+	return changed
 }
 
-// value redacts every text in a value.
-func (r anonymizer) value(value any) any {
+// value makes every text anonymous in a value.
+func (a anonymizer) value(value any) any {
 	switch v := value.(type) {
 	case string:
-		return r.text(v)
+		return a.text(v)
 	case map[string]any:
-		return r.document(v)
+		return a.document(v)
 	case []any:
 		for i := range v {
-			v[i] = r.value(v[i])
+			v[i] = a.value(v[i])
 		}
 	}
 

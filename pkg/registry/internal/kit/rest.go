@@ -14,7 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
-// REST serves the main resource of a kind: the generic store with the delete guard in front.
+// REST serves the main resource of a kind. In front of the generic store it has the delete guard, the quota, the budget of updates and
+// the refusal of watches from future versions, and it holds the memory of a request until its work is done.
 type REST struct {
 	*genericregistry.Store
 
