@@ -61,7 +61,10 @@ func (c *Client) install(s *attempt) error {
 	ctx, cancel := rendering(s)
 	defer cancel()
 
-	_, err = install.RunWithContext(ctx, prerendered, s.request.Values.Tree())
+	// Of the last write of the record, Helm passes over the error.
+	if _, err = install.RunWithContext(ctx, prerendered, s.request.Values.Tree()); err == nil {
+		err = s.storage.unwritten
+	}
 
 	return err
 }
@@ -242,6 +245,8 @@ func (c *Client) test(s *attempt) error {
 	if err := s.mayChange(); err != nil {
 		return err
 	}
+
+	s.storage.progress = key(c.target.Name, s.request.Decision.Revision)
 
 	_, shutdown, err := tests.Run(c.target.Name)
 	if shutdown != nil {

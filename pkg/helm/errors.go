@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strings"
 
+	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
@@ -64,6 +67,34 @@ type unusableError struct{ cause error }
 
 // Error implements error.
 func (e *unusableError) Error() string { return e.cause.Error() }
+
+// unwrittenError is a record that could not be written because the cluster did not answer.
+type unwrittenError struct {
+	record string
+	cause  error
+}
+
+// Error says what follows from it.
+func (e *unwrittenError) Error() string {
+	return fmt.Sprintf("its result could not be written into Helm's record, Secret %s in the workload cluster, so it is done again, with its hooks: %s", e.record, e.cause)
+}
+
+// Unwrap returns the cause.
+func (e *unwrittenError) Unwrap() error { return e.cause }
+
+// passes reports whether a call failed for a reason that may pass by itself, so that the same call may succeed soon.
+func passes(err error) bool {
+	var told apierrors.APIStatus
+	if errors.As(err, &told) {
+		code := told.Status().Code
+
+		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	}
+
+	var network net.Error
+
+	return errors.As(err, &network) || errors.As(err, new(http2.StreamError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+}
 
 // classify makes an *Error of what Helm or the cluster said while doing something.
 func classify(doing string, err error, secrets *redactor) error {

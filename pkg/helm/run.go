@@ -17,11 +17,18 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
 // abandonTime is how long an action may take to return when none of its
 // requests is answered any more.
 const abandonTime = 2 * time.Second
+
+// The pauses before a record is written again double from the first to the longest.
+const (
+	firstWritePause   = 500 * time.Millisecond
+	longestWritePause = 10 * time.Second
+)
 
 // Settings are how actions are done.
 type Settings struct {
@@ -167,6 +174,10 @@ func explainEnd(ctx, soft context.Context, s *attempt, request Request, err erro
 		return &Error{Reason: ReasonUnavailable, Message: fmt.Sprintf("%s was not tried: %s", request.Decision.Action, s.values.redact(err.Error()))}
 	}
 
+	if errors.As(err, new(*unwrittenError)) {
+		return &Error{Reason: ReasonUnreachable, Message: fmt.Sprintf("%s: %s", request.Decision.Action, s.values.redact(err.Error()))}
+	}
+
 	if soft.Err() != nil {
 		return &Error{Reason: ReasonTimeout, Message: fmt.Sprintf("%s did not end within %s: %s", request.Decision.Action,
 			request.Settings.Timeout, s.values.redact(err.Error()))}
@@ -185,6 +196,7 @@ func (c *Client) attempt(ctx, hard, soft context.Context, request Request, room 
 	s.request, s.hard, s.soft = request, hard, soft
 	s.guard.TakeOwnership = request.Settings.TakeOwnership
 	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
+	s.storage.again = s.writeAgain
 	s.storage.owner, s.storage.hub, s.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
 	if request.Observed != nil {
 		s.storage.list = func() (Observed, error) { return *request.Observed, nil }
@@ -198,6 +210,22 @@ func (c *Client) attempt(ctx, hard, soft context.Context, request Request, room 
 	s.config.Releases.MaxHistory = request.Settings.MaxHistory
 
 	return s, nil
+}
+
+// writeAgain waits before the record of the action is written again, and reports whether there is time for that: while the action
+// goes on, until its waits end, and after that, until all ends.
+func (s *attempt) writeAgain(tries int, ended bool) bool {
+	until := s.soft
+	if ended {
+		until = s.hard
+	}
+
+	select {
+	case <-until.Done():
+		return false
+	case <-time.After(backoff.Jitter(backoff.After(tries, firstWritePause, longestWritePause))):
+		return until.Err() == nil
+	}
 }
 
 // runBounded does an action and leaves it alone if it does not end with hard: what

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,9 @@ import (
 // Each record that is made here names its own number, its owner and the process that
 // made it in labels: other clients copy our labels to the revisions that they make,
 // and those are not ours.
+//
+// A write of the record in which the action notes how far it is, and how it has ended, is tried again if the cluster does not
+// answer it: Helm tries once, and passes over most of these errors. It names no version of the record, so it may be made twice.
 //
 // If a stop of the controller ends the action, the record says so in the same write that says that it failed: a process that
 // dies behind that write leaves no failure, from which the next one would roll back.
@@ -69,6 +73,12 @@ type resumable struct {
 	made string
 	// makes is the name of that revision's record; empty before there is one.
 	makes string
+	// progress is the name of the record in which the action notes how far it is; empty before there is one.
+	progress string
+	// unwritten is why the last write of that record failed.
+	unwritten error
+	// again waits before a write is tried again, and reports whether it may be: of an action that goes on, or of one that has ended.
+	again func(tries int, ended bool) bool
 	// prerendered is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
 	prerendered, original *chart.Chart
 	// list tells which revisions there are.
@@ -84,7 +94,8 @@ type resumable struct {
 func newResumable(wrapped driver.Driver, name string, list func() (Observed, error)) *resumable {
 	return &resumable{
 		Driver: wrapped, release: name, begun: func() {}, redact: func(text string) string { return text }, stopped: func() bool { return false }, list: list,
-		read: map[string]*releasev1.Release{}, placeholders: map[*releasev1.Release]struct{}{},
+		again: func(int, bool) bool { return false },
+		read:  map[string]*releasev1.Release{}, placeholders: map[*releasev1.Release]struct{}{},
 	}
 }
 
@@ -218,7 +229,7 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 		record.Manifest = *r.reduced
 	}
 
-	r.made, r.makes = record.Manifest, name
+	r.made, r.makes, r.progress = record.Manifest, name, name
 
 	if again {
 		err := r.Update(name, made)
@@ -278,13 +289,41 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 		record.Labels = labels
 	}
 
-	if err := r.Driver.Update(name, changed); err != nil {
+	if err := r.write(name, record); err != nil {
 		return err
 	}
 
 	r.note(name, record)
 
 	return nil
+}
+
+// write overwrites a record.
+func (r *resumable) write(name string, record *releasev1.Release) error {
+	err := r.Driver.Update(name, record)
+	if name != r.progress {
+		return err
+	}
+
+	status := Status(record.Info.Status)
+	ended := !status.pending() && status != StatusUninstalling
+
+	for tries := 1; err != nil && passes(err); tries++ {
+		if !r.again(tries, ended) {
+			err = &unwrittenError{record: name, cause: err}
+
+			break
+		}
+
+		// At the end of the time, what the cluster has said before says more.
+		if next := r.Driver.Update(name, record); !errors.Is(next, context.Canceled) {
+			err = next
+		}
+	}
+
+	r.unwritten = err
+
+	return err
 }
 
 // neverSuperseded reports whether a record keeps its status where Helm calls it superseded, which stands for one that a

@@ -53,6 +53,8 @@ func (c *Client) uninstall(s *attempt) error {
 		return err
 	}
 
+	s.storage.progress = key(c.target.Name, record.Version)
+
 	response, err := uninstall.Run(c.target.Name)
 
 	switch {
