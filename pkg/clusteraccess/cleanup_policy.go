@@ -86,7 +86,7 @@ func (p CleanupPolicy) Decide() (Action, string) {
 	case p.ParentGone:
 		return ActionLetGo, goneWith + p.Problem
 	default:
-		return ActionLetGo, fmt.Sprintf("for %s the cluster could not be used: %s", longestCleanup, p.Problem)
+		return ActionLetGo, fmt.Sprintf("for %s the clean-up did not succeed: %s", longestCleanup, p.Problem)
 	}
 }
 

@@ -226,7 +226,7 @@ func TestCleanupWithAParent(t *testing.T) {
 	l.expect(ActionWait, "until 2026-01-01T15:02:00Z")
 
 	l.clock = l.clock.Add(3 * time.Minute)
-	l.expect(ActionLetGo, "could not be used")
+	l.expect(ActionLetGo, "the clean-up did not succeed")
 }
 
 // TestNothingIsCleanedUpInAClusterOfAnotherHub: while the other hub suspends a release or a copy, this hub's mark is on it
@@ -264,7 +264,7 @@ func TestCleanupBeforeThisHubHasSeenTheCluster(t *testing.T) {
 	f.expect(ActionWait, "until 2026-01-01T13:02:00Z") // it was not looked at meanwhile
 
 	f.clock = f.clock.Add(shortestCleanup)
-	f.expect(ActionLetGo, "for 1h0m0s the cluster could not be used: OmniCluster")
+	f.expect(ActionLetGo, "for 1h0m0s the clean-up did not succeed: OmniCluster")
 
 	f = newCleanupFixture(t, restored)
 	f.requester.Unrecorded = true

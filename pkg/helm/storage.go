@@ -79,6 +79,8 @@ type resumable struct {
 	unwritten error
 	// again waits before a write is tried again, and reports whether it may be: of an action that goes on, or of one that has ended.
 	again func(tries int, ended bool) bool
+	// goesOn is the record of an uninstall that goes on behind its pre-delete hooks, as it was; nil if none does.
+	goesOn *releasev1.Release
 	// prerendered is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
 	prerendered, original *chart.Chart
 	// list tells which revisions there are.
@@ -351,10 +353,23 @@ func (r *resumable) Delete(name string) (release.Releaser, error) {
 	return deleted, nil
 }
 
-// restore puts the chart in the place of its stand-in.
+// restore puts into a record what was kept from Helm: the chart in the place of its stand-in, and the hooks that an uninstall passes over,
+// with the time since which they count.
 func (r *resumable) restore(record *releasev1.Release) {
 	if r.prerendered != nil && record.Chart == r.prerendered {
 		record.Chart = r.original
+	}
+
+	if r.goesOn == nil || record.Version != r.goesOn.Version {
+		return
+	}
+
+	record.Info.Deleted = r.goesOn.Info.Deleted
+
+	for i, hook := range r.goesOn.Hooks {
+		if hook != nil {
+			record.Hooks[i].Events = hook.Events
+		}
 	}
 }
 

@@ -24,6 +24,8 @@ func (c *Client) uninstall(s *attempt) error {
 		return err
 	}
 
+	s.storage.passOverHooks(record)
+
 	if err := c.coverAll(s, record); err != nil {
 		return err
 	}

@@ -169,11 +169,13 @@ func (r *release) hasDeployment(ctx context.Context) bool {
 	return err == nil && found.Status.ObservedGeneration > 0
 }
 
-// loses reports whether the object of the release is being deleted.
-func (r *release) loses(ctx context.Context) bool {
-	found, err := cluster.Client().CoreV1().ConfigMaps(r.namespace).Get(ctx, "demo", metav1.GetOptions{})
+// loses reports whether a ConfigMap of the release is being deleted.
+func (r *release) loses(name string) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		found, err := cluster.Client().CoreV1().ConfigMaps(r.namespace).Get(ctx, name, metav1.GetOptions{})
 
-	return err == nil && found.DeletionTimestamp != nil
+		return err == nil && found.DeletionTimestamp != nil
+	}
 }
 
 func TestAStopMakesNoSecondRevision(t *testing.T) {
@@ -307,7 +309,7 @@ func TestAnUninstallThatDidNotFinish(t *testing.T) {
 			ctx, reason := t.Context(), helm.ReasonTimeout
 
 			if stopped {
-				ctx, reason = r.stopWhen(r.loses), helm.ReasonInterrupted
+				ctx, reason = r.stopWhen(r.loses("demo")), helm.ReasonInterrupted
 			} else {
 				r.settings.Timeout = 10 * time.Second // enough to come as far as the wait
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -192,4 +193,49 @@ func TestAnUninstallThatIsStopped(t *testing.T) {
 	if !r.has("demo") {
 		t.Error("an object was removed")
 	}
+}
+
+// The hook of an uninstall has done its work, and may not work any more, when that is stopped, or an object does not go in time.
+func TestAnUninstallGoesOnBehindItsHooks(t *testing.T) {
+	r := newRelease(t)
+	chart := hooked("pre-delete")
+	chart.Files["templates/all.yaml"] = configMap("held") + "  finalizers: [example.com/wait]\n"
+	r.want(helm.ActionInstall, chart, "")
+
+	r.finishHook(batchv1.JobComplete) // the first, and none after it
+	r.wanted.Absent = true
+
+	var failure *helm.Error
+	if _, err := r.step(r.stopWhen(r.loses("held")), chart, ""); !errors.As(err, &failure) || failure.Reason != helm.ReasonInterrupted {
+		t.Fatalf("got %v, want %s", err, helm.ReasonInterrupted)
+	}
+
+	hook := r.job("hook").UID
+	r.settings.Timeout = 5 * time.Second
+	r.wantError(helm.ActionUninstall, chart, "", helm.ReasonTimeout, "held", "the records of the release are kept")
+
+	held := r.configMap("held")
+	held.Finalizers = nil
+
+	if _, err := cluster.Client().CoreV1().ConfigMaps(r.namespace).Update(t.Context(), held, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+
+	r.settings.Timeout = 20 * time.Second
+	r.want(helm.ActionUninstall, chart, "")
+
+	if r.has("held") || r.numbers() != nil || r.job("hook").UID != hook {
+		t.Errorf("held is left: %t, %v, and the hook is %s, before %s", r.has("held"), r.numbers(), r.job("hook").UID, hook)
+	}
+}
+
+func (r *release) job(name string) *batchv1.Job {
+	r.t.Helper()
+
+	job, err := cluster.Client().BatchV1().Jobs(r.namespace).Get(r.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+
+	return job
 }
