@@ -91,10 +91,10 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 		return r.holdUp(s, explained.Reason(), explained.Message())
 	}
 
-	latest := observed.Latest()
+	s.seen = observed.Latest() != nil
 
 	switch {
-	case latest == nil:
+	case !s.seen:
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is gone")
 	case ownerOf(observed) == "" && s.release.Status.Revision > 0:
 		r.left(s, unmarked)
@@ -161,8 +161,14 @@ func (r *reconciler) left(s *scope, why string) {
 	r.stays(s, fmt.Sprintf("in the workload cluster of OmniCluster %q: %s", s.release.Spec.ClusterRef.Name, why))
 }
 
-// stays announces a release that is left, with its cluster and the reason.
+// stays announces a release that is left, with its cluster and the reason. The status names a release before its first
+// action, so there need not be one.
 func (r *reconciler) stays(s *scope, inCluster string) {
+	stays := "stays"
+	if s.release.Status.Revision == 0 && !s.last.changing && !s.seen {
+		stays = "may be left (its first action was about to begin)"
+	}
+
 	r.events.Eventf(s.release, nil, corev1.EventTypeWarning, "LeftBehind", "Delete",
-		"Helm release %s/%s stays %s", s.release.Status.Namespace, s.release.Status.ReleaseName, inCluster)
+		"Helm release %s/%s %s %s", s.release.Status.Namespace, s.release.Status.ReleaseName, stays, inCluster)
 }

@@ -180,3 +180,58 @@ func TestAReleaseIsLeftInTheFormerCluster(t *testing.T) {
 		})
 	}
 }
+
+// The status names a release before its first action. One whose action never began is not told of as one that is there.
+func TestTheDeletionOfAReleaseThatWasNotBegun(t *testing.T) {
+	const stays, maybe = "Helm release default/app stays in the", "Helm release default/app may be left (its first action was about to begin) in the"
+
+	waits := func(f *fixture) {
+		f.cluster.room = make(chan struct{})
+		f.look()
+		f.await("no action waits for room", func() bool { f.cluster.mu.Lock(); defer f.cluster.mu.Unlock(); return f.cluster.waiting > 0 })
+	}
+	begins := func(f *fixture) {
+		f.cluster.hold = make(chan struct{})
+		f.look()
+		f.await("no action has begun", func() bool { return f.r.runner.job("uid-of-app").changing })
+	}
+
+	for name, test := range map[string]struct {
+		prepare func(*fixture)
+		policy  v1alpha1.ReleaseDeletionPolicy
+		want    string
+	}{
+		"it waits for memory":               {waits, v1alpha1.ReleaseOrphan, maybe},
+		"it has begun":                      {begins, v1alpha1.ReleaseOrphan, stays},
+		"another process may have begun it": {func(f *fixture) { begins(f); f.restart() }, v1alpha1.ReleaseOrphan, maybe},
+		"its cluster is away": {func(f *fixture) {
+			f.cluster.lost = &helm.Error{Reason: helm.ReasonUnreachable, Message: "no route"}
+			f.clock = time.Now().Add(2 * time.Hour)
+		}, v1alpha1.ReleaseUninstall, maybe},
+		"somebody else has one of its name": {func(f *fixture) {
+			f.cluster.revisions = []helm.Revision{{Number: 1, Status: helm.StatusDeployed, Owner: "another"}}
+		}, v1alpha1.ReleaseUninstall, stays},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.run() // writes what it will attempt
+			test.prepare(f)
+			f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.DeletionPolicy = test.policy })
+
+			if err := f.client.Delete(t.Context(), f.get()); err != nil {
+				t.Fatal(err)
+			}
+
+			f.look()
+			f.await("the action goes on", func() bool { return !f.r.runner.job("uid-of-app").running() })
+
+			if !f.gone() {
+				f.look()
+			}
+
+			if said := f.said(); !f.gone() || strings.Count(said, "LeftBehind") != 1 || !strings.Contains(said, test.want) {
+				t.Errorf("gone: %t, events: %s", f.gone(), said)
+			}
+		})
+	}
+}

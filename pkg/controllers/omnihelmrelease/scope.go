@@ -30,6 +30,7 @@ type scope struct {
 	decision helm.Decision
 
 	done bool // the release is as wanted
+	seen bool // by a deletion: there is one of the name
 }
 
 // latest returns the newest revision, or nil.

@@ -29,6 +29,7 @@ func (r *reconciler) findUnrecorded(ctx context.Context, s *scope) (found bool, 
 		return false, nil
 	}
 
+	s.seen = true
 	release.Status.ReleaseName, release.Status.Namespace = release.EffectiveReleaseName(), release.Spec.Namespace
 
 	return true, nil
