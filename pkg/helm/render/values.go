@@ -60,20 +60,22 @@ func DecodeValues(text []byte) (map[string]any, error) {
 		return nil, errors.New("the values are no JSON object")
 	}
 
-	restored, _ := restore(values).(map[string]any)
+	restored, _ := RestoreNumbers(values).(map[string]any)
 
 	return restored, nil
 }
 
-func restore(value any) any {
+// RestoreNumbers turns the numbers in a decoded value into what templates can compute with, in place. No integer loses a digit by
+// that; a number with a fraction or an exponent may.
+func RestoreNumbers(value any) any {
 	switch typed := value.(type) {
 	case map[string]any:
 		for key, member := range typed {
-			typed[key] = restore(member)
+			typed[key] = RestoreNumbers(member)
 		}
 	case []any:
 		for i, member := range typed {
-			typed[i] = restore(member)
+			typed[i] = RestoreNumbers(member)
 		}
 	case json.Number:
 		if integer, err := strconv.ParseInt(typed.String(), 10, 64); err == nil {

@@ -8,12 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
 // Layer is one source of values.
@@ -119,38 +120,9 @@ func parseJSON(text []byte) (map[string]any, error) {
 		return nil, errors.New("must be an object of names and values, not a list or a single value; to place it as one value set targetPath")
 	}
 
-	converted, _ := convert(tree).(map[string]any)
+	converted, _ := render.RestoreNumbers(tree).(map[string]any)
 
 	return converted, nil
-}
-
-// convert turns numbers into what templates can compute with. No integer loses
-// a digit by that; a number with a fraction or an exponent may.
-func convert(value any) any {
-	switch typed := value.(type) {
-	case map[string]any:
-		for key, member := range typed {
-			typed[key] = convert(member)
-		}
-	case []any:
-		for i, member := range typed {
-			typed[i] = convert(member)
-		}
-	case json.Number:
-		if integer, err := strconv.ParseInt(typed.String(), 10, 64); err == nil {
-			return integer
-		}
-
-		if !strings.ContainsAny(typed.String(), ".eE") {
-			return typed
-		}
-
-		if float, err := typed.Float64(); err == nil {
-			return float
-		}
-	}
-
-	return value
 }
 
 // splitPath splits a dotted path.
