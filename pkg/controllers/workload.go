@@ -51,12 +51,12 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *confirme
 
 	rendering := options.Rendering
 	rendering.Log = mgr.GetLogger().WithName("render")
-	workers := render.New(rendering)
+	renderers := render.New(rendering)
 
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
 		Access: access, Objects: objects, Actions: actions, Registry: options.Registry, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
-		Charts:    charts.New(charts.Options{Guard: options.Guard, Workers: workers, Timeout: chartTimeout}),
-		Renderers: workers,
+		Charts:    charts.New(charts.Options{Guard: options.Guard, Renderers: renderers, Timeout: chartTimeout}),
+		Renderers: renderers,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniHelmRelease: %w", err)
 	}

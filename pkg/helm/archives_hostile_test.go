@@ -80,7 +80,7 @@ func (gone) Archive(context.Context) ([]byte, error) { return nil, errGone }
 
 // What is said of an archive that is gone is what its source says.
 func TestAnArchiveThatIsGone(t *testing.T) {
-	c := New(Target{Config: newFakeCluster(t).config(), Name: "demo", Namespace: "apps", Charts: render.New(render.Options{})}, logr.Discard(), time.Second)
+	c := New(Target{Config: newFakeCluster(t).config(), Name: "demo", Namespace: "apps", Renderers: render.New(render.Options{})}, logr.Discard(), time.Second)
 
 	err := c.Run(t.Context(), Request{Decision: Decision{Action: ActionInstall}, Observed: &Observed{}, Chart: gone{}, Settings: Settings{Timeout: time.Minute}})
 	if !errors.Is(err, errGone) {
@@ -133,8 +133,8 @@ func TestArchivesOfActionsThatHang(t *testing.T) {
 		refuse(to, apierrors.NewNotFound(schema.GroupResource{Resource: "configmaps"}, "hook"))
 	}
 
-	target := Target{Config: cluster.config(), Namespace: "apps", Charts: pool, Validated: everyKind{}}
-	fetcher := charts.New(charts.Options{Workers: pool, CacheBytes: 1, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+	target := Target{Config: cluster.config(), Namespace: "apps", Renderers: pool, Validated: everyKind{}}
+	fetcher := charts.New(charts.Options{Renderers: pool, CacheBytes: 1, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
 
 	foreigntest.WantPeak(t, 160<<20, func() {
 		var all sync.WaitGroup

@@ -64,7 +64,7 @@ func (c *Client) checkManifests(ctx context.Context, request Request, files map[
 	}
 
 	// Helm says where the fault is.
-	if err := c.target.Charts.Explain(ctx, c.target.Tenant, found.name, files[found.name]); err != nil {
+	if err := c.target.Renderers.Explain(ctx, c.target.Tenant, found.name, files[found.name]); err != nil {
 		return explainRendering(request.Chart, err)
 	}
 

@@ -41,9 +41,9 @@ type Target struct {
 	Scrub func(text string) string
 	// Name is Helm's name of the release, Namespace where it is.
 	Name, Namespace string
-	// Charts renders what is installed and upgraded; other actions do without.
-	Charts *render.Pool
-	// Tenant shares the places of Charts with all targets of the same one.
+	// Renderers render what is installed and upgraded; other actions do without.
+	Renderers *render.Pool
+	// Tenant shares the places of Renderers with all targets of the same one.
 	Tenant string
 	// Validated remembers the kinds whose fields the API server behind Config validates. Nil remembers none.
 	Validated kubeclient.Kinds
@@ -99,7 +99,7 @@ type attempt struct {
 	storage *resumable
 	last    *lastError
 	values  *redactor
-	charts  *room        // what it has of the room for charts
+	memory  *room        // what it has of the room for charts
 	records *recordRoom  // may be nil
 	older   records.Size // of what is kept of older revisions; see keepOlder
 	guard   *kubeclient.Guard
@@ -156,7 +156,7 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 
 	return &attempt{
 		config: config, storage: storage, last: last, values: redactor, guard: guard,
-		charts: chartMemory.roomFor(c.target.Tenant), records: room,
+		memory: chartMemory.roomFor(c.target.Tenant), records: room,
 	}, nil
 }
 

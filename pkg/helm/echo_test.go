@@ -62,7 +62,7 @@ func TestEchoedCredentialsAreRemoved(t *testing.T) {
 		}
 
 		log := funcr.New(func(_, line string) { check(t, "the log", line) }, funcr.Options{Verbosity: 9})
-		c := New(Target{Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: "demo", Namespace: "apps", Charts: render.New(render.Options{})}, log, time.Second)
+		c := New(Target{Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: "demo", Namespace: "apps", Renderers: render.New(render.Options{})}, log, time.Second)
 		run := func(action Action, observed *Observed) func(context.Context) error {
 			return func(ctx context.Context) error {
 				return c.Run(ctx, Request{

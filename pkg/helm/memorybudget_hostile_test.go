@@ -33,7 +33,7 @@ func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Char
 	if err != nil {
 		return err
 	}
-	defer s.charts.giveBack()
+	defer s.memory.giveBack()
 
 	s.request, s.hard, s.soft = Request{Chart: packed{chart}}, ctx, ctx
 
@@ -64,7 +64,7 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 
 	config := newFakeCluster(t).config()
 	clientOf := func(tenant string) *Client {
-		return New(Target{Config: config, Name: "demo", Namespace: "apps", Charts: pool, Tenant: tenant}, logr.Discard(), time.Second)
+		return New(Target{Config: config, Name: "demo", Namespace: "apps", Renderers: pool, Tenant: tenant}, logr.Discard(), time.Second)
 	}
 
 	large := printer(foreigntest.Load(400_000))

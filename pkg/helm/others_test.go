@@ -47,7 +47,7 @@ func newTried(t *testing.T) *tried {
 
 	return &tried{
 		fakeCluster: cluster, t: t,
-		client: New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Charts: pool, Validated: allKinds{}}, logr.Discard(), time.Second),
+		client: New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Renderers: pool, Validated: allKinds{}}, logr.Discard(), time.Second),
 		// Nothing is waited for: a fake has no controllers.
 		settings: Settings{Timeout: 20 * time.Second, MaxHistory: 10}, wanted: Wanted{Owner: "uid-1", Retries: 1},
 	}

@@ -116,11 +116,11 @@ type renderedChart struct {
 // that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
 // room is the action's, until it ends or asks again.
 func (c *Client) admitted(s *attempt, job render.Job) (*renderedChart, error) {
-	s.charts.giveBack()
+	s.memory.giveBack()
 
 	var one *renderedChart
 
-	err := s.charts.inRoom(s.soft, func() (err error) {
+	err := s.memory.inRoom(s.soft, func() (err error) {
 		one, err = c.render(s, job)
 
 		return err
@@ -147,12 +147,12 @@ func (c *Client) reserveMemory(s *attempt, one *renderedChart) error {
 		cost += costOf(size, manifestCopies)
 	}
 
-	return s.charts.take(cost)
+	return s.memory.take(cost)
 }
 
 // render asks a worker, for the cluster as it is now.
 func (c *Client) render(s *attempt, job render.Job) (*renderedChart, error) {
-	if c.target.Charts == nil || s.request.Chart == nil {
+	if c.target.Renderers == nil || s.request.Chart == nil {
 		return nil, errors.New("there is no chart, or nothing that renders it")
 	}
 
@@ -179,7 +179,7 @@ func (c *Client) render(s *attempt, job render.Job) (*renderedChart, error) {
 	}
 
 	err = c.withArchive(s.soft, s.request.Chart, func(archive []byte) error {
-		if _, _, err := c.target.Charts.Render(s.soft, c.target.Tenant, job, archive, lookup); err != nil {
+		if _, _, err := c.target.Renderers.Render(s.soft, c.target.Tenant, job, archive, lookup); err != nil {
 			return explainRendering(s.request.Chart, err)
 		}
 

@@ -170,7 +170,7 @@ func TestManifestsAreBounded(t *testing.T) {
 	pool := render.New(render.Options{})
 	t.Cleanup(pool.Close)
 
-	c := &Client{target: Target{Charts: pool}}
+	c := &Client{target: Target{Renderers: pool}}
 	request := Request{Chart: packed{chartserver.Chart{Name: "demo", Version: "1.0.0"}}}
 	aliases := "a: &a " + strings.Repeat("x", 30_000) + "\nb: [" + strings.Repeat("*a,", 20_000) + "]\n"
 	half := "x: [" + strings.Repeat("a,", 200_000) + "]\n"

@@ -127,11 +127,11 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	}
 
 	err = runBounded(hard, func() error {
-		defer func() { s.charts.giveBack() }()
+		defer func() { s.memory.giveBack() }()
 		defer room.giveBack()
 
 		return room.inRoom(soft, func() error { return c.act(s) }, func() error {
-			s.charts.giveBack()
+			s.memory.giveBack()
 
 			// What it has read must not be kept while it waits.
 			fresh, err := prepare()

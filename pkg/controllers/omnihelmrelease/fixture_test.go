@@ -33,8 +33,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
-// workers read what repositories send, for all tests.
-var workers = render.New(render.Options{})
+// renderers read what repositories send, for all tests.
+var renderers = render.New(render.Options{})
 
 // TestMain makes the test program a worker when a pool starts it as one.
 func TestMain(m *testing.M) {
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 
 	code := m.Run()
 
-	workers.Close()
+	renderers.Close()
 	os.Exit(code)
 }
 
@@ -125,8 +125,8 @@ func newFixture(t *testing.T, change ...func(*v1alpha1.OmniHelmRelease)) *fixtur
 // restart is a new process.
 func (f *fixture) restart() {
 	f.r = newReconciler(f.client, f.client, f.events, logr.Discard(), Options{
-		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), HubID: thisHub, Concurrency: 1, Now: f.now, Renderers: workers,
-		Charts: charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now}),
+		Objects: metrics.NewObjects(), Actions: metrics.NewHelmActions(), HubID: thisHub, Concurrency: 1, Now: f.now, Renderers: renderers,
+		Charts: charts.New(charts.Options{Renderers: renderers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now}),
 	})
 	// On a busy machine an answer may take long, and a test that is not about that waits for it.
 	f.r.found.Options.AnswerTimeout, f.r.drift.Options.AnswerTimeout = time.Minute, time.Minute

@@ -102,7 +102,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 
 			return helm.New(helm.Target{
 				Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: name, Namespace: namespace,
-				Charts: options.Renderers, Tenant: tenant, Validated: cluster.ValidatedKinds(),
+				Renderers: options.Renderers, Tenant: tenant, Validated: cluster.ValidatedKinds(),
 			}, log, 0)
 		},
 	}

@@ -24,7 +24,7 @@ import (
 func (f *fixture) quickTimeouts() {
 	f.r.found.Options.AnswerTimeout, f.r.drift.Options.AnswerTimeout = time.Millisecond, time.Millisecond
 	f.r.charts = charts.New(charts.Options{
-		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now, Timeout: time.Minute,
+		Renderers: renderers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now, Timeout: time.Minute,
 	})
 }
 
@@ -32,7 +32,7 @@ func (f *fixture) quickTimeouts() {
 func (f *fixture) hang() {
 	hang(f.charts)
 	f.r.charts = charts.New(charts.Options{
-		Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now, Timeout: 500 * time.Millisecond,
+		Renderers: renderers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: f.now, Timeout: 500 * time.Millisecond,
 	})
 }
 

@@ -129,7 +129,7 @@ func TestNothingIsDialledThatIsForbidden(t *testing.T) {
 			source := arrange(repository, target)
 			source.CA = repository.CA()
 
-			_, err := fetch(charts.New(charts.Options{Workers: workers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix(home + "/32")}}}), source)
+			_, err := fetch(charts.New(charts.Options{Renderers: renderers, Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix(home + "/32")}}}), source)
 			target.wantUntouched(t)
 			wantReason(t, err, charts.ForbiddenAddress, "loopback")
 		})
@@ -145,7 +145,7 @@ func TestNoNameLeadsToAForbiddenAddress(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			target := startForbidden(t, "127.0.0.1")
 
-			_, err := fetch(charts.New(charts.Options{Workers: workers}), source(target.at("localhost")))
+			_, err := fetch(charts.New(charts.Options{Renderers: renderers}), source(target.at("localhost")))
 			target.wantUntouched(t)
 			wantReason(t, err, charts.ForbiddenAddress, "loopback")
 		})

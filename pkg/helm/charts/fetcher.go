@@ -35,8 +35,8 @@ func New(options Options) *Fetcher {
 	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
 	options.ParallelDownloads = cmp.Or(options.ParallelDownloads, DefaultParallelDownloads)
 
-	if options.Workers == nil {
-		options.Workers = render.New(render.Options{})
+	if options.Renderers == nil {
+		options.Renderers = render.New(render.Options{})
 	}
 
 	if options.Now == nil {

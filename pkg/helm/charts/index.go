@@ -22,7 +22,7 @@ type index struct {
 
 // readIndex has a worker read an index.
 func (f *Fetcher) readIndex(ctx context.Context, source *Source, text []byte, at string) (*index, error) {
-	read, err := f.options.Workers.ReadIndex(ctx, source.Tenant, text)
+	read, err := f.options.Renderers.ReadIndex(ctx, source.Tenant, text)
 
 	var failure *render.Failure
 

@@ -10,10 +10,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
 )
 
-// program is what the workers of all tests run, and workers are those of tests that need none of their own.
+// program is what the renderers of all tests run, and renderers are those of tests that need none of their own.
 var (
-	program string
-	workers *render.Pool
+	program   string
+	renderers *render.Pool
 )
 
 // TestMain makes the test program a worker when a pool starts it as one.
@@ -41,8 +41,8 @@ func run(m *testing.M) (int, error) {
 		return 1, err
 	}
 
-	workers = render.New(render.Options{Program: program})
-	defer workers.Close()
+	renderers = render.New(render.Options{Program: program})
+	defer renderers.Close()
 
 	return m.Run(), nil
 }

@@ -345,7 +345,7 @@ func TestRegistryFaults(t *testing.T) {
 func TestLoopbackRegistryIsRefused(t *testing.T) {
 	registry := startRegistry(t)
 
-	_, err := fetch(charts.New(charts.Options{Workers: workers}), charts.Source{Chart: registry.URL("demo"), CA: registry.CA()})
+	_, err := fetch(charts.New(charts.Options{Renderers: renderers}), charts.Source{Chart: registry.URL("demo"), CA: registry.CA()})
 	wantReason(t, err, charts.ForbiddenAddress, "loopback")
 }
 

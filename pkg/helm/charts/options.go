@@ -27,8 +27,8 @@ const (
 type Options struct {
 	// Guard decides to which addresses to connect.
 	Guard dialguard.Guard
-	// Workers read indexes and provenance files; nil means workers of its own.
-	Workers *render.Pool
+	// Renderers read indexes and provenance files; nil means renderers of its own.
+	Renderers *render.Pool
 	// MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes and CacheBytes are limits in bytes; 0 means the default.
 	MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes, CacheBytes int64
 	// Timeout bounds one Resolve or Open; 0 means the default.

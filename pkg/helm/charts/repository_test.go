@@ -24,8 +24,8 @@ func loopback() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("12
 func newFetcher(options charts.Options) *charts.Fetcher {
 	options.Guard.Allowed = loopback()
 
-	if options.Workers == nil {
-		options.Workers = workers
+	if options.Renderers == nil {
+		options.Renderers = renderers
 	}
 
 	return charts.New(options)
@@ -312,7 +312,7 @@ func redirect(location string) func(*chartserver.Repository) {
 func TestLoopbackIsRefusedUnlessAllowed(t *testing.T) {
 	repository := startRepository(t)
 
-	_, err := charts.New(charts.Options{Workers: workers}).Resolve(context.Background(), charts.Source{Repository: repository.URL(), Chart: "demo"})
+	_, err := charts.New(charts.Options{Renderers: renderers}).Resolve(context.Background(), charts.Source{Repository: repository.URL(), Chart: "demo"})
 	wantReason(t, err, charts.ForbiddenAddress, "loopback")
 
 	if got := repository.Requests(); len(got) != 0 {

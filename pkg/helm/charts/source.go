@@ -31,7 +31,7 @@ type Source struct {
 	Keyring []byte
 	// AskedAfter is since when the repository or registry has to have been asked; zero: what counts for others counts.
 	AskedAfter time.Time
-	// Tenant shares the slots of the workers with all sources of the same one. It says nothing about the chart.
+	// Tenant shares the slots of the renderers with all sources of the same one. It says nothing about the chart.
 	Tenant string
 }
 

@@ -52,7 +52,7 @@ func (f *Fetcher) verify(ctx context.Context, s *sourceClient, source *Source, r
 	}
 
 	wanted := render.Provenance{Name: resolved.Name, Version: resolved.Version, Digest: resolved.ArchiveDigest, Files: fileNames(resolved)}
-	if err := f.options.Workers.CheckProvenance(ctx, source.Tenant, wanted, source.Keyring, file); err != nil {
+	if err := f.options.Renderers.CheckProvenance(ctx, source.Tenant, wanted, source.Keyring, file); err != nil {
 		return explainProvenance(resolved, err)
 	}
 

@@ -47,7 +47,7 @@ func TestTheLargestIndex(t *testing.T) {
 	repository := startRepository(t)
 	serve(repository, "/index.yaml", text)
 
-	f := newFetcher(charts.Options{Workers: newWorkers(t, render.Options{Timeout: 5 * time.Minute}), Timeout: 10 * time.Minute})
+	f := newFetcher(charts.Options{Renderers: newRenderers(t, render.Options{Timeout: 5 * time.Minute}), Timeout: 10 * time.Minute})
 
 	// The text twice while it is read, once more while it is sent, what is kept of it, and garbage of a busy machine.
 	foreigntest.WantPeak(t, 5*charts.DefaultMaxIndexBytes, func() {
@@ -62,7 +62,7 @@ func TestTheLargestIndex(t *testing.T) {
 	})
 }
 
-func newWorkers(t *testing.T, options render.Options) *render.Pool {
+func newRenderers(t *testing.T, options render.Options) *render.Pool {
 	t.Helper()
 
 	options.Program = program
@@ -103,7 +103,7 @@ func TestAnIndexThatAWorkerDoesNotSurvive(t *testing.T) {
 			pool := render.New(test.pool)
 			t.Cleanup(pool.Close)
 
-			f := newFetcher(charts.Options{Workers: pool})
+			f := newFetcher(charts.Options{Renderers: pool})
 
 			foreigntest.WantPeak(t, 192<<20, func() {
 				_, err := f.Resolve(t.Context(), charts.Source{Repository: repository.URL(), Chart: "demo"})
@@ -131,7 +131,7 @@ func TestAnIndexIsReadOnce(t *testing.T) {
 	pool := render.New(render.Options{Program: link, Idle: time.Nanosecond})
 	t.Cleanup(pool.Close)
 
-	f := newFetcher(charts.Options{Workers: pool})
+	f := newFetcher(charts.Options{Renderers: pool})
 
 	for range 2 {
 		var all sync.WaitGroup
@@ -199,7 +199,7 @@ func TestAProvenanceFileThatAWorkerDoesNotSurvive(t *testing.T) {
 		t.Cleanup(pool.Close)
 
 		foreigntest.WantAllocated(t, 32<<20, func() {
-			_, err := newFetcher(charts.Options{Workers: pool}).Resolve(t.Context(), source)
+			_, err := newFetcher(charts.Options{Renderers: pool}).Resolve(t.Context(), source)
 			wantReason(t, err, test.reason, test.words...)
 		})
 

@@ -100,7 +100,7 @@ func newReleaseFor(t *testing.T, config *rest.Config) *release {
 
 	return &release{
 		t: t, namespace: namespace, logged: logged,
-		client:   helm.New(helm.Target{Config: config, Name: "demo", Namespace: namespace, Charts: renderers}, log, 5*time.Second),
+		client:   helm.New(helm.Target{Config: config, Name: "demo", Namespace: namespace, Renderers: renderers}, log, 5*time.Second),
 		settings: helm.Settings{Timeout: 20 * time.Second, CreateNamespace: true, MaxHistory: 10},
 		wanted:   helm.Wanted{Owner: "uid-1", Retries: 1},
 	}

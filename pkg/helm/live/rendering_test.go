@@ -22,7 +22,7 @@ func TestHostileCharts(t *testing.T) {
 	t.Cleanup(pool.Close)
 
 	patient := r.client
-	impatient := helm.New(helm.Target{Config: cluster.RESTConfig(), Name: "demo", Namespace: r.namespace, Charts: pool}, logr.Discard(), time.Second)
+	impatient := helm.New(helm.Target{Config: cluster.RESTConfig(), Name: "demo", Namespace: r.namespace, Renderers: pool}, logr.Discard(), time.Second)
 
 	for _, test := range []struct {
 		name, template, words string

@@ -109,7 +109,7 @@ func TestOpenAPIIsReadOncePerKind(t *testing.T) {
 
 	r := newRelease(t)
 	r.client = helm.New(helm.Target{
-		Config: c.counted(cluster.RESTConfig()), Name: "demo", Namespace: r.namespace, Charts: renderers, Validated: kindSet{},
+		Config: c.counted(cluster.RESTConfig()), Name: "demo", Namespace: r.namespace, Renderers: renderers, Validated: kindSet{},
 	}, logr.Discard(), 5*time.Second)
 
 	r.want(helm.ActionInstall, chartserver.ConfigMapChart("demo", "1.0.0"), "")
