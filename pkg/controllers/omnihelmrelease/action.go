@@ -22,12 +22,12 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 	}
 	release := named(s.release)
 
-	begun := job{
+	added := job{
 		action: action, attempt: s.want.Attempt, source: s.key, inputs: inputs(s.want.Attempt, s.opened), generation: s.release.Generation,
 		before: s.decision.Failures,
 	}
 
-	r.runner.begin(where, begun, func(ctx context.Context) error {
+	r.runner.add(where, added, func(ctx context.Context) error {
 		err := r.runner.asTakenBack(where.uid, recoverPanic(func() error { return run(ctx) }))
 		r.tell(release, action, err)
 

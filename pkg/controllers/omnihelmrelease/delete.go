@@ -143,7 +143,7 @@ func (r *reconciler) holdUp(s *scope, reason, problem string) loop.Outcome {
 	// A failed attempt may itself have taken an hour.
 	var tried time.Time
 	if s.last.failed() && s.last.action == helm.ActionUninstall {
-		tried = s.last.tried
+		tried = s.last.firstBegun
 	}
 
 	action, why := r.access.GiveUp(s.release, problem, tried, r.options.Now())

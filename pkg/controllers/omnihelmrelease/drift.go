@@ -63,7 +63,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Difference], revision int, ignores []drift.Ignore) loop.Outcome {
 	own := owned(found.Value)
 
-	if s.last.action == actionCorrect && !s.last.withdrawn && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
+	if s.last.action == actionCorrect && !s.last.withdrawn && s.last.attempt == s.want.Attempt && !s.last.queued.Before(found.At) {
 		if s.last.err == nil && found.Err != nil {
 			return r.explainCluster(s, found.Err)
 		}

@@ -22,11 +22,11 @@ type job struct {
 	generation  int64     // of the object
 	before      int       // failures of the attempt before this action
 	failedInRow int       // actions of the attempt in a row that ended with an error, this one included
-	begun       time.Time // when it was decided; it may wait for its turn then
-	started     time.Time // when it got a slot and was begun indeed; zero while it waits for one
+	queued      time.Time // when it was decided; it may wait for its turn then
+	begun       time.Time // when it got a slot; zero while it waits for one
 	changing    bool      // it has changed something, or is about to
 	withdrawn   bool      // it was taken back before that
-	tried       time.Time // when the first of them was begun indeed
+	firstBegun  time.Time // when the first of them got a slot
 	ended       time.Time // zero while it runs
 	err         error
 
@@ -34,7 +34,7 @@ type job struct {
 }
 
 // running reports whether the action has not ended yet.
-func (j job) running() bool { return !j.begun.IsZero() && j.ended.IsZero() }
+func (j job) running() bool { return !j.queued.IsZero() && j.ended.IsZero() }
 
 // failed reports whether the action has ended with an error.
 func (j job) failed() bool { return !j.ended.IsZero() && j.err != nil }
@@ -64,107 +64,21 @@ func (j job) failures() int {
 	return j.before
 }
 
+// begin notes that the action has a slot, if that is news.
+func (j *job) begin(now time.Time) {
+	if j.begun.IsZero() {
+		j.begun = now
+	}
+
+	if j.firstBegun.IsZero() {
+		j.firstBegun = now
+	}
+}
+
 // target is the place of a release, for the limit of actions in one cluster.
 type target struct {
 	types.NamespacedName
 
 	uid     types.UID
 	cluster string
-}
-
-// job returns the action of a release: the running one, or the last that has ended; the zero job if this process knows
-// of none.
-func (r *runner) job(uid types.UID) job {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	return r.jobs[uid]
-}
-
-// interrupt ends the running action of a release in order.
-func (r *runner) interrupt(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if found := r.jobs[uid]; found.running() {
-		found.cancel()
-	}
-}
-
-// withdraw takes the action of a release back if it has changed nothing yet: it waits for a slot, a chart, a worker or
-// memory.
-func (r *runner) withdraw(uid types.UID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if found := r.jobs[uid]; found.running() && !found.changing {
-		found.withdrawn = true
-		r.jobs[uid] = found
-
-		found.cancel()
-	}
-}
-
-// start notes that an action has a slot.
-func (r *runner) start(uid types.UID) error {
-	return r.proceed(uid, func(j *job) { j.start(r.now()) })
-}
-
-// start notes that the action has a slot, if that is news.
-func (j *job) start(now time.Time) {
-	if j.started.IsZero() {
-		j.started = now
-	}
-
-	if j.tried.IsZero() {
-		j.tried = now
-	}
-}
-
-// changes notes that an action is about to change something: from now on it is not taken back any more.
-func (r *runner) changes(uid types.UID) error {
-	return r.proceed(uid, func(j *job) { j.changing = true })
-}
-
-// proceed notes how far the action of a release is. The error is that of one that was taken back.
-func (r *runner) proceed(uid types.UID, note func(*job)) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	found := r.jobs[uid]
-	if found.withdrawn {
-		return errReplaced
-	}
-
-	if found.running() {
-		note(&found)
-		r.jobs[uid] = found
-	}
-
-	return nil
-}
-
-// asTakenBack returns what the error of an action means: what ends because it was taken back did not fail.
-func (r *runner) asTakenBack(uid types.UID, err error) error {
-	if err == nil || !r.job(uid).withdrawn {
-		return err
-	}
-
-	var failure *helm.Error
-	if errors.As(err, &failure) && failure.Still != nil {
-		return &helm.Error{Reason: errReplaced.Reason, Message: errReplaced.Message, Still: failure.Still}
-	}
-
-	return errReplaced
-}
-
-// forget removes what is kept about an object that no longer exists.
-func (r *runner) forget(name types.NamespacedName) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	if uid := r.names[name]; !r.jobs[uid].running() {
-		delete(r.jobs, uid)
-		delete(r.names, name)
-	}
 }

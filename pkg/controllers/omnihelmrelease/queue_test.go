@@ -227,11 +227,11 @@ func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan struct{})
 
-	r.begin(testTarget("a"), job{action: helm.ActionInstall}, func(context.Context) error { close(begun); <-release; return nil })
+	r.add(testTarget("a"), job{action: helm.ActionInstall}, func(context.Context) error { close(begun); <-release; return nil })
 	<-begun
 
 	for range 3 {
-		r.begin(testTarget("b"), job{action: helm.ActionInstall, attempt: "B"}, func(context.Context) error { return nil })
+		r.add(testTarget("b"), job{action: helm.ActionInstall, attempt: "B"}, func(context.Context) error { return nil })
 		r.withdraw("b")
 		<-ended
 	}

@@ -61,7 +61,7 @@ func (r *reconciler) free(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if stuck, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return. "+
 			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: if that takes long, restart the controller",
-			stuck.action, fullName(s.release), utc.Text(stuck.begun)), nil
+			stuck.action, fullName(s.release), utc.Text(stuck.queued)), nil
 	}
 
 	if path, err := r.cycle(ctx, s.release); err != nil {
@@ -223,14 +223,14 @@ func fullName(release *v1alpha1.OmniHelmRelease) string {
 }
 
 func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
-	if running.begun.IsZero() {
+	if running.queued.IsZero() {
 		return loop.Wait(clusterPause, v1alpha1.ReasonProgressing, "the controller stops; the next one goes on")
 	}
 
-	if running.started.IsZero() {
+	if running.begun.IsZero() {
 		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s waits for its turn since %s: as many actions are at work as may be in its cluster, "+
-			"for its namespace, or in all", running.action, fullName(release), utc.Text(running.begun))
+			"for its namespace, or in all", running.action, fullName(release), utc.Text(running.queued))
 	}
 
-	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), utc.Text(running.started))
+	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), utc.Text(running.begun))
 }

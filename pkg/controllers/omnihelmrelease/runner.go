@@ -58,9 +58,8 @@ func (r *runner) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader runs actions.
 func (r *runner) NeedLeaderElection() bool { return true }
 
-// begin begins an action, unless one of the release runs already or the controller stops. The action waits for a free
-// slot.
-func (r *runner) begin(where target, begun job, run func(context.Context) error) {
+// add adds an action, unless one of the release runs already or the controller stops. The action waits for a free slot.
+func (r *runner) add(where target, added job, run func(context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -70,7 +69,7 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 	}
 
 	// An uninstall renders nothing, so it ends.
-	if _, stuck := r.hung[where.NamespacedName]; stuck && begun.action != helm.ActionUninstall {
+	if _, stuck := r.hung[where.NamespacedName]; stuck && added.action != helm.ActionUninstall {
 		return
 	}
 
@@ -78,20 +77,20 @@ func (r *runner) begin(where target, begun job, run func(context.Context) error)
 		return
 	}
 
-	if last.failed() && last.attempt == begun.attempt {
-		begun.failedInRow, begun.tried = last.failedInRow, last.tried
+	if last.failed() && last.attempt == added.attempt {
+		added.failedInRow, added.firstBegun = last.failedInRow, last.firstBegun
 	}
 
 	ctx, cancel := context.WithCancel(r.life)
-	begun.begun, begun.cancel = r.now(), cancel
+	added.queued, added.cancel = r.now(), cancel
 
 	// Most find a free slot. What is told of them at once is then true, and is not told twice.
 	release, ok := r.limiter.TryAcquire(where.cluster, 1, limiter.Waiter{})
 	if ok {
-		begun.start(begun.begun)
+		added.begin(added.queued)
 	}
 
-	r.jobs[where.uid], r.names[where.NamespacedName] = begun, where.uid
+	r.jobs[where.uid], r.names[where.NamespacedName] = added, where.uid
 
 	r.running.Go(func() {
 		defer cancel()
@@ -114,9 +113,9 @@ func (r *runner) end(where target, err error) {
 		ended.failedInRow = 0
 	case ended.withdrawn: // what was taken back was no attempt
 		if ended.failedInRow == 0 {
-			ended.tried = time.Time{}
+			ended.firstBegun = time.Time{}
 		}
-	case !ended.started.IsZero(): // what was stopped before was none either
+	case !ended.begun.IsZero(): // what was stopped before was none either
 		ended.failedInRow++
 	}
 
@@ -186,7 +185,7 @@ func (r *runner) inSlot(ctx context.Context, where target, release func(), run f
 	}
 	defer release()
 
-	if err := r.start(where.uid); err != nil {
+	if err := r.hasSlot(where.uid); err != nil {
 		return err
 	}
 
@@ -195,4 +194,90 @@ func (r *runner) inSlot(ctx context.Context, where target, release func(), run f
 	}
 
 	return run(ctx)
+}
+
+// job returns the action of a release: the running one, or the last that has ended; the zero job if this process knows
+// of none.
+func (r *runner) job(uid types.UID) job {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.jobs[uid]
+}
+
+// interrupt ends the running action of a release in order.
+func (r *runner) interrupt(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if found := r.jobs[uid]; found.running() {
+		found.cancel()
+	}
+}
+
+// withdraw takes the action of a release back if it has changed nothing yet: it waits for a slot, a chart, a worker or
+// memory.
+func (r *runner) withdraw(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if found := r.jobs[uid]; found.running() && !found.changing {
+		found.withdrawn = true
+		r.jobs[uid] = found
+
+		found.cancel()
+	}
+}
+
+// hasSlot notes that an action has a slot.
+func (r *runner) hasSlot(uid types.UID) error {
+	return r.proceed(uid, func(j *job) { j.begin(r.now()) })
+}
+
+// changes notes that an action is about to change something: from now on it is not taken back any more.
+func (r *runner) changes(uid types.UID) error {
+	return r.proceed(uid, func(j *job) { j.changing = true })
+}
+
+// proceed notes how far the action of a release is. The error is that of one that was taken back.
+func (r *runner) proceed(uid types.UID, note func(*job)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	found := r.jobs[uid]
+	if found.withdrawn {
+		return errReplaced
+	}
+
+	if found.running() {
+		note(&found)
+		r.jobs[uid] = found
+	}
+
+	return nil
+}
+
+// asTakenBack returns what the error of an action means: what ends because it was taken back did not fail.
+func (r *runner) asTakenBack(uid types.UID, err error) error {
+	if err == nil || !r.job(uid).withdrawn {
+		return err
+	}
+
+	var failure *helm.Error
+	if errors.As(err, &failure) && failure.Still != nil {
+		return &helm.Error{Reason: errReplaced.Reason, Message: errReplaced.Message, Still: failure.Still}
+	}
+
+	return errReplaced
+}
+
+// forget removes what is kept about an object that no longer exists.
+func (r *runner) forget(name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if uid := r.names[name]; !r.jobs[uid].running() {
+		delete(r.jobs, uid)
+		delete(r.names, name)
+	}
 }

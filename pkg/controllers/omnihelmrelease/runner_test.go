@@ -28,8 +28,8 @@ func TestOneActionForEachRelease(t *testing.T) {
 	release := make(chan struct{})
 	wait := func(context.Context) error { <-release; return errors.New("failed") }
 
-	r.begin(testTarget("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
-	r.begin(testTarget("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
+	r.add(testTarget("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
+	r.add(testTarget("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
 
 	if found := r.job("a"); !found.running() || found.action != helm.ActionInstall {
 		t.Fatalf("the job is %+v", found)
@@ -42,13 +42,13 @@ func TestOneActionForEachRelease(t *testing.T) {
 		t.Errorf("%s ended", name)
 	}
 
-	if found := r.job("a"); found.begun.IsZero() || found.running() || found.err == nil || found.attempt != "A" {
+	if found := r.job("a"); found.queued.IsZero() || found.running() || found.err == nil || found.attempt != "A" {
 		t.Errorf("the job is %+v", found)
 	}
 
 	r.forget(types.NamespacedName{Name: "a"})
 
-	if found := r.job("a"); !found.begun.IsZero() {
+	if found := r.job("a"); !found.queued.IsZero() {
 		t.Error("the job is not forgotten")
 	}
 }
@@ -60,7 +60,7 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	name := types.NamespacedName{Name: "a"}
 
-	r.begin(testTarget("a"), job{action: helm.ActionInstall}, func(context.Context) error {
+	r.add(testTarget("a"), job{action: helm.ActionInstall}, func(context.Context) error {
 		return &helm.Error{Reason: helm.ReasonTimeout, Message: "it does not return", Still: still}
 	})
 	<-ended
@@ -71,16 +71,16 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 
 	again := testTarget("a")
 	again.uid = "made anew under the same name"
-	r.begin(again, job{action: helm.ActionUpgrade}, nothing)
-	r.begin(testTarget("a"), job{action: helm.ActionUpgrade}, nothing)
+	r.add(again, job{action: helm.ActionUpgrade}, nothing)
+	r.add(testTarget("a"), job{action: helm.ActionUpgrade}, nothing)
 
-	if r.job("a").action != helm.ActionInstall || !r.job(again.uid).begun.IsZero() {
+	if r.job("a").action != helm.ActionInstall || !r.job(again.uid).queued.IsZero() {
 		t.Error("another action was begun beside the one that does not return")
 	}
 
-	r.begin(testTarget("b"), job{action: helm.ActionInstall}, nothing)
+	r.add(testTarget("b"), job{action: helm.ActionInstall}, nothing)
 	<-ended
-	r.begin(testTarget("a"), job{action: helm.ActionUninstall}, nothing)
+	r.add(testTarget("a"), job{action: helm.ActionUninstall}, nothing)
 	<-ended
 	close(still)
 
@@ -92,7 +92,7 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 		t.Error("it has returned")
 	}
 
-	r.begin(testTarget("a"), job{action: helm.ActionUpgrade}, nothing)
+	r.add(testTarget("a"), job{action: helm.ActionUpgrade}, nothing)
 	<-ended
 }
 
@@ -101,7 +101,7 @@ func TestWithdraw(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan struct{})
 
-	r.begin(testTarget("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
+	r.add(testTarget("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
 		if err := r.changes("a"); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func TestWithdraw(t *testing.T) {
 		return ctx.Err()
 	})
 	<-begun
-	r.begin(testTarget("b"), job{action: helm.ActionInstall}, func(context.Context) error {
+	r.add(testTarget("b"), job{action: helm.ActionInstall}, func(context.Context) error {
 		t.Error("b ran")
 
 		return nil
@@ -137,7 +137,7 @@ func TestActionsAreLimited(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan string, 2)
 
 	for _, uid := range []types.UID{"a", "b"} {
-		r.begin(testTarget(string(uid)), job{action: helm.ActionInstall}, func(context.Context) error {
+		r.add(testTarget(string(uid)), job{action: helm.ActionInstall}, func(context.Context) error {
 			begun <- string(uid)
 			<-release
 
@@ -164,7 +164,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, marked := make(chan struct{}), false
 
-	r.begin(testTarget("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
+	r.add(testTarget("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
 		close(begun)
 		<-ctx.Done()
 
@@ -173,7 +173,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 		return ctx.Err()
 	})
 	<-begun
-	r.begin(testTarget("b"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
+	r.add(testTarget("b"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
 	cancel()
 
@@ -189,9 +189,9 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 		t.Errorf("the action that waited ended with %v", found.err)
 	}
 
-	r.begin(testTarget("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
+	r.add(testTarget("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
-	if found := r.job("c"); !found.begun.IsZero() {
+	if found := r.job("c"); !found.queued.IsZero() {
 		t.Error("an action began after the stop")
 	}
 }
@@ -202,15 +202,15 @@ func TestAnObjectThatIsMadeAgain(t *testing.T) {
 	first, again := testTarget("a"), testTarget("a")
 	again.uid = "again"
 
-	r.begin(first, job{action: helm.ActionInstall}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-	r.begin(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
+	r.add(first, job{action: helm.ActionInstall}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	r.add(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
 
 	if r.job("again").running() {
 		t.Error("two actions on one release")
 	}
 
 	<-ended // the first is not wanted any more
-	r.begin(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
+	r.add(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
 	<-ended
 
 	if len(r.jobs) != 1 {
@@ -232,7 +232,7 @@ func TestANamespaceLeavesSlotsToOthers(t *testing.T) {
 	begin := func(namespace string, i int) {
 		where := testTarget(fmt.Sprint(namespace, "-", i))
 		where.Namespace, where.cluster = namespace, fmt.Sprint(namespace, "/", i)
-		f.r.runner.begin(where, job{action: helm.ActionInstall}, func(context.Context) error {
+		f.r.runner.add(where, job{action: helm.ActionInstall}, func(context.Context) error {
 			begun <- namespace
 			<-end
 

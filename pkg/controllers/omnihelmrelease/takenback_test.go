@@ -191,7 +191,7 @@ func (f *fixture) wantTakenBack() {
 	f.look()
 	f.waitUntilEnded()
 
-	if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errReplaced) || found.failedInRow != 0 || !found.tried.IsZero() || found.failures() != 0 {
+	if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errReplaced) || found.failedInRow != 0 || !found.firstBegun.IsZero() || found.failures() != 0 {
 		f.t.Errorf("the job is %+v", found)
 	}
 
