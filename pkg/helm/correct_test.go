@@ -65,7 +65,7 @@ func TestOnlyTheLatestRevisionIsCorrected(t *testing.T) {
 	}
 }
 
-// A correction is asked when there is room for its record, and before it changes anything: what waits is taken back.
+// A correction is asked when there is room for its record, and before it changes anything: what waits is withdrawn.
 func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 	r := newTried(t)
 
@@ -194,5 +194,5 @@ type roundTripper func(*http.Request) (*http.Response, error)
 // RoundTrip implements http.RoundTripper.
 func (r roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return r(request) }
 
-// mayBegin is what a correction asks that nobody takes back.
+// mayBegin is what a correction asks that nobody withdraws.
 func mayBegin() error { return nil }

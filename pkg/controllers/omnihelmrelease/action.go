@@ -28,7 +28,7 @@ func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Contex
 	}
 
 	r.runner.add(where, added, func(ctx context.Context) error {
-		err := r.runner.asTakenBack(where.uid, recoverPanic(func() error { return run(ctx) }))
+		err := r.runner.asWithdrawn(where.uid, recoverPanic(func() error { return run(ctx) }))
 		r.tell(release, action, err)
 
 		return err

@@ -25,7 +25,7 @@ const caKey = "ca.crt"
 
 // findChart resolves the chart. The chart is downloaded only when an action needs it.
 func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, error) {
-	r.takeBack(s)
+	r.withdrawIfSpecChanged(s)
 
 	source, err := r.source(ctx, s.release)
 	if outcome, done := explainInput(err); done {
@@ -45,7 +45,7 @@ func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, err
 		err = recoverPanic(func() (err error) {
 			source, key, err := r.sourceAgain(ctx, from)
 			if err == nil && key != question.Key {
-				err = errReplaced
+				err = errWithdrawn
 			}
 
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 
 // delete uninstalls the release, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
-	r.takeBack(s)
+	r.withdrawIfSpecChanged(s)
 
 	orphan := s.release.Spec.DeletionPolicy == v1alpha1.ReleaseOrphan
 

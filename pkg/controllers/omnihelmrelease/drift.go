@@ -90,7 +90,7 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 		case err != nil:
 			return notAgain(err)
 		case release.Generation != from.generation:
-			return errReplaced
+			return errWithdrawn
 		}
 
 		// The manifest of this revision must not be forced over a later one, nor over what is another owner's by now.

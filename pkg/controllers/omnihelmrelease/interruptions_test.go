@@ -114,7 +114,7 @@ func TestOutages(t *testing.T) {
 	f.wantActions(helm.ActionInstall)
 }
 
-// Suspend takes back what waits for its turn.
+// Suspend withdraws what waits for its turn.
 func TestSuspendStopsAQueuedAction(t *testing.T) {
 	f := newFixture(t)
 	f.run()

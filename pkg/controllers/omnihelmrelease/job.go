@@ -25,7 +25,7 @@ type job struct {
 	queued      time.Time // when it was decided; it may wait for its turn then
 	begun       time.Time // when it got a slot; zero while it waits for one
 	changing    bool      // it has changed something, or is about to
-	withdrawn   bool      // it was taken back before that
+	withdrawn   bool      // before that
 	firstBegun  time.Time // when the first of them got a slot
 	ended       time.Time // zero while it runs
 	err         error

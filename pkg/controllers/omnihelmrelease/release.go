@@ -38,7 +38,7 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 	case helm.ActionStall:
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s", r.exhausted(ctx, s)), nil
 	default:
-		if reason, why := unwanted(s); why != "" {
+		if reason, why := mustNotBegin(s); why != "" {
 			return loop.Stall(reason, "%s", why), nil
 		}
 
@@ -53,7 +53,7 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 // free proceeds unless an action is under way, or the release waits for itself.
 func (r *reconciler) free(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.last.running() {
-		r.takeBackOther(s)
+		r.withdrawIfInputsChanged(s)
 
 		return underWay(s.release, s.last), nil
 	}
@@ -122,8 +122,8 @@ func installsAgain(s *scope, observed helm.Observed) loop.Outcome {
 	return s.opened.MakeAgain("release " + fullName(s.release))
 }
 
-// unwanted returns why the action that was decided must not begin before somebody changes something; empty if it may.
-func unwanted(s *scope) (reason, why string) {
+// mustNotBegin returns why the action that was decided must not begin before somebody changes something; empty if it may.
+func mustNotBegin(s *scope) (reason, why string) {
 	action := s.decision.Action
 
 	// What is unlocked is upgraded or rolled back next. By then the unlock counts as an attempt of this generation, and no

@@ -111,7 +111,7 @@ func (r *runner) end(where target, err error) {
 	switch {
 	case err == nil:
 		ended.failedInRow = 0
-	case ended.withdrawn: // what was taken back was no attempt
+	case ended.withdrawn: // what was withdrawn was no attempt
 		if ended.failedInRow == 0 {
 			ended.firstBegun = time.Time{}
 		}
@@ -215,8 +215,8 @@ func (r *runner) interrupt(uid types.UID) {
 	}
 }
 
-// withdraw takes the action of a release back if it has changed nothing yet: it waits for a slot, a chart, a worker or
-// memory.
+// withdraw ends the action of a release as one that nobody wanted, if it has changed nothing yet: it waits for a slot, a
+// chart, a worker or memory.
 func (r *runner) withdraw(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -234,19 +234,19 @@ func (r *runner) hasSlot(uid types.UID) error {
 	return r.proceed(uid, func(j *job) { j.begin(r.now()) })
 }
 
-// changes notes that an action is about to change something: from now on it is not taken back any more.
+// changes notes that an action is about to change something: from now on it is not withdrawn any more.
 func (r *runner) changes(uid types.UID) error {
 	return r.proceed(uid, func(j *job) { j.changing = true })
 }
 
-// proceed notes how far the action of a release is. The error is that of one that was taken back.
+// proceed notes how far the action of a release is. The error is that of one that was withdrawn.
 func (r *runner) proceed(uid types.UID, note func(*job)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	found := r.jobs[uid]
 	if found.withdrawn {
-		return errReplaced
+		return errWithdrawn
 	}
 
 	if found.running() {
@@ -257,18 +257,18 @@ func (r *runner) proceed(uid types.UID, note func(*job)) error {
 	return nil
 }
 
-// asTakenBack returns what the error of an action means: what ends because it was taken back did not fail.
-func (r *runner) asTakenBack(uid types.UID, err error) error {
+// asWithdrawn returns what the error of an action means: what ends because it was withdrawn did not fail.
+func (r *runner) asWithdrawn(uid types.UID, err error) error {
 	if err == nil || !r.job(uid).withdrawn {
 		return err
 	}
 
 	var failure *helm.Error
 	if errors.As(err, &failure) && failure.Still != nil {
-		return &helm.Error{Reason: errReplaced.Reason, Message: errReplaced.Message, Still: failure.Still}
+		return &helm.Error{Reason: errWithdrawn.Reason, Message: errWithdrawn.Message, Still: failure.Still}
 	}
 
-	return errReplaced
+	return errWithdrawn
 }
 
 // forget removes what is kept about an object that no longer exists.

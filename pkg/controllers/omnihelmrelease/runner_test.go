@@ -96,7 +96,7 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 	<-ended
 }
 
-// What has changed nothing yet can be taken back, what has cannot.
+// What has changed nothing yet can be withdrawn, what has cannot.
 func TestWithdraw(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan struct{})

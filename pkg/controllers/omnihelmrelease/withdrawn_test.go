@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// An action that has a slot may wait long before it changes anything. Until then it is taken back as one that has none.
-func TestAnActionThatChangedNothingIsTakenBack(t *testing.T) {
+// An action that has a slot may wait long before it changes anything. Until then it is withdrawn as one that has none.
+func TestAnActionThatChangedNothingIsWithdrawn(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(f *fixture)
 		want   []helm.Action // in the end
@@ -34,7 +34,7 @@ func TestAnActionThatChangedNothingIsTakenBack(t *testing.T) {
 
 			f.said()
 			test.change(f)
-			f.wantTakenBack()
+			f.wantWithdrawn()
 			f.wantActions()
 
 			close(f.cluster.room)
@@ -44,8 +44,8 @@ func TestAnActionThatChangedNothingIsTakenBack(t *testing.T) {
 	}
 }
 
-// A correction of drift that waits for memory is taken back as well.
-func TestACorrectionThatChangedNothingIsTakenBack(t *testing.T) {
+// A correction of drift that waits for memory is withdrawn as well.
+func TestACorrectionThatChangedNothingIsWithdrawn(t *testing.T) {
 	for name, change := range map[string]func(*v1alpha1.OmniHelmRelease){
 		"suspended": suspend(true),
 		"only warn": func(r *v1alpha1.OmniHelmRelease) { r.Spec.DriftDetection.Mode = v1alpha1.DriftWarn },
@@ -62,7 +62,7 @@ func TestACorrectionThatChangedNothingIsTakenBack(t *testing.T) {
 
 			f.said()
 			f.edit(change)
-			f.wantTakenBack()
+			f.wantWithdrawn()
 
 			close(f.cluster.room)
 			f.settle()
@@ -94,7 +94,7 @@ func TestACorrectionLooksAtTheSpecWhenItsTurnComes(t *testing.T) {
 	f.waitUntilEnded()
 	f.wantActions(helm.ActionInstall)
 
-	if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errReplaced) {
+	if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errWithdrawn) {
 		t.Errorf("it ended with %v", err)
 	}
 }
@@ -129,7 +129,7 @@ func TestACorrectionBeginsAgainAfterAnEdit(t *testing.T) {
 	f.look() // it was interrupted twice
 	f.wantActions(helm.ActionInstall)
 
-	if message := f.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, errReplaced.Message) {
+	if message := f.want(v1alpha1.ConditionDrifted, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, errWithdrawn.Message) {
 		t.Error(message)
 	}
 
@@ -140,7 +140,7 @@ func TestACorrectionBeginsAgainAfterAnEdit(t *testing.T) {
 }
 
 // What has begun to change something goes on to its end.
-func TestAnActionThatChangedSomethingIsNotTakenBack(t *testing.T) {
+func TestAnActionThatChangedSomethingIsNotWithdrawn(t *testing.T) {
 	f := newFixture(t)
 	f.run()
 	f.cluster.hold = make(chan struct{})
@@ -180,18 +180,18 @@ func TestAnActionLooksAtTheSpecBehindItsChart(t *testing.T) {
 	f.waitUntilEnded()
 	f.wantActions()
 
-	if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errReplaced) {
+	if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errWithdrawn) {
 		t.Errorf("it ended with %v", err)
 	}
 }
 
-// wantTakenBack looks at the release, and expects that its action ends without a trace.
-func (f *fixture) wantTakenBack() {
+// wantWithdrawn looks at the release, and expects that its action ends without a trace.
+func (f *fixture) wantWithdrawn() {
 	f.t.Helper()
 	f.look()
 	f.waitUntilEnded()
 
-	if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errReplaced) || found.failedInRow != 0 || !found.firstBegun.IsZero() || found.failures() != 0 {
+	if found := f.r.runner.job("uid-of-app"); !errors.Is(found.err, errWithdrawn) || found.failedInRow != 0 || !found.firstBegun.IsZero() || found.failures() != 0 {
 		f.t.Errorf("the job is %+v", found)
 	}
 

@@ -177,7 +177,7 @@ func TestAQueuedActionIsReplaced(t *testing.T) {
 }
 
 // What replaces it may be impossible: the old action is not begun for that.
-func TestAQueuedActionIsTakenBack(t *testing.T) {
+func TestAQueuedActionIsWithdrawn(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(f *fixture)
 		want   []helm.Action
@@ -223,7 +223,7 @@ func TestAQueuedActionIsTakenBack(t *testing.T) {
 }
 
 // What never began was no attempt: nothing waits for a pause because of it.
-func TestWhatIsTakenBackDoesNotCount(t *testing.T) {
+func TestWhatIsWithdrawnDoesNotCount(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan struct{})
 
@@ -270,7 +270,7 @@ func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
 			f.waitUntilEnded()
 			f.wantActions()
 
-			if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errReplaced) {
+			if err := f.r.runner.job("uid-of-app").err; !errors.Is(err, errWithdrawn) {
 				t.Errorf("it ended with %v", err)
 			}
 

@@ -17,21 +17,21 @@ import (
 )
 
 // An action may wait for its turn for hours, and then for a chart, a worker or memory before it changes anything. What was
-// wanted when it was decided may not be wanted any more then, so it is taken back as soon as a run sees that. Hundreds may
+// wanted when it was decided may not be wanted any more then, so it is withdrawn as soon as a run sees that. Hundreds may
 // wait, so neither actions nor calls hold what they were decided from while they do: they read it again when their turn
 // comes, and end if it is not the same.
 
-// takeBack takes an action back that has changed nothing yet and was decided from another spec. A run begins with it: what
+// withdrawIfSpecChanged withdraws an action that has changed nothing yet and was decided from another spec. A run begins with it: what
 // the new spec asks for may be impossible, but the former one does not count any more.
-func (r *reconciler) takeBack(s *scope) {
+func (r *reconciler) withdrawIfSpecChanged(s *scope) {
 	if s.last.running() && s.last.generation != s.release.Generation {
 		r.runner.withdraw(s.release.UID)
 	}
 }
 
-// takeBackOther takes an action back that has changed nothing yet and was decided from another chart, other values or
+// withdrawIfInputsChanged withdraws an action that has changed nothing yet and was decided from another chart, other values or
 // another kubeconfig, which change without the spec.
-func (r *reconciler) takeBackOther(s *scope) {
+func (r *reconciler) withdrawIfInputsChanged(s *scope) {
 	if attempt := wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest()).Attempt; s.last.inputs != inputs(attempt, s.opened) {
 		r.runner.withdraw(s.release.UID)
 	}
@@ -56,18 +56,18 @@ func basisOf(s *scope) basis {
 	}
 }
 
-// errReplaced is the error of what is not what was decided from any more.
-var errReplaced = &helm.Error{
+// errWithdrawn is the error of what is not what was decided from any more.
+var errWithdrawn = &helm.Error{
 	Reason: helm.ReasonInterrupted, Message: "what is wanted was changed while this waited for its turn; what to do is decided anew",
 }
 
-// releaseAgain reads the object; errReplaced if it is gone, or another one.
+// releaseAgain reads the object; errWithdrawn if it is gone, or another one.
 func (r *reconciler) releaseAgain(ctx context.Context, from basis) (*v1alpha1.OmniHelmRelease, error) {
 	release := &v1alpha1.OmniHelmRelease{}
 
 	err := r.client.Get(ctx, from.name, release)
 	if apierrors.IsNotFound(err) || err == nil && release.UID != from.uid {
-		return nil, errReplaced
+		return nil, errWithdrawn
 	}
 
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *reconciler) sourceAgain(ctx context.Context, from basis) (source charts
 	return source, sourceKey(source, release), err
 }
 
-// valuesAgain reads the values; errReplaced if they are not the same. The caller has a place among the readers.
+// valuesAgain reads the values; errWithdrawn if they are not the same. The caller has a place among the readers.
 func (r *reconciler) valuesAgain(ctx context.Context, from basis) (values.Values, error) {
 	ctx, cancel := context.WithTimeout(ctx, questionTimeout)
 	defer cancel()
@@ -105,7 +105,7 @@ func (r *reconciler) valuesAgain(ctx context.Context, from basis) (values.Values
 
 	merged, err := r.values(ctx, release)
 	if err == nil && merged.Digest() != from.values {
-		err = errReplaced
+		err = errWithdrawn
 	}
 
 	return merged, err
@@ -138,7 +138,7 @@ func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis
 
 	switch {
 	case err == nil && release.Generation != from.generation:
-		return errReplaced
+		return errWithdrawn
 	case err != nil && !uninstalls:
 		return notAgain(err)
 	}
@@ -172,7 +172,7 @@ func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis
 
 	// The chart may have been waited for, too. Nothing was edited before this, so the values are those of the same spec.
 	if release, err := r.releaseAgain(ctx, from); err == nil && release.Generation != from.generation {
-		return errReplaced
+		return errWithdrawn
 	}
 
 	return nil
@@ -181,7 +181,7 @@ func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis
 // notAgain returns the error of an action that could not read again what it was decided from: the next run finds out what
 // that means.
 func notAgain(err error) error {
-	if errors.Is(err, errReplaced) {
+	if errors.Is(err, errWithdrawn) {
 		return err
 	}
 
