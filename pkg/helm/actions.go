@@ -14,149 +14,149 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
-func (c *Client) install(s *attempt) error {
+func (c *Client) install(x *execution) error {
 	// Helm begins anew over a record that it cannot read.
-	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+	if _, err := c.newest(x); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}
 
-	attempted, err := c.attempted(s)
+	attempted, err := c.objectsOfFailed(x)
 	if err != nil {
 		return err
 	}
 
-	c.removeLeftovers(s, attempted, "")
+	c.removeLeftovers(x, attempted, "")
 
 	// With its namespace alone an action has not begun: that stays in any case, and what comes next may wait for long.
-	if s.request.Settings.CreateNamespace {
-		if err := s.soft.Err(); err != nil {
+	if x.request.Settings.CreateNamespace {
+		if err := x.soft.Err(); err != nil {
 			return err
 		}
 
-		if err := c.createNamespace(s); err != nil {
+		if err := c.createNamespace(x); err != nil {
 			return err
 		}
 	}
 
 	// Helm gives every install the number 1, whatever is recorded.
-	prerendered, err := c.prepare(s, render.Release{Revision: 1}, !s.request.Settings.SkipCRDs)
+	prerendered, err := c.prepare(x, render.Release{Revision: 1}, !x.request.Settings.SkipCRDs)
 	if err != nil {
 		return err
 	}
 
-	install := action.NewInstall(s.config)
+	install := action.NewInstall(x.config)
 	install.ReleaseName, install.Namespace = c.target.Name, c.target.Namespace
-	install.Labels = s.request.labels(s.storage.original)
+	install.Labels = x.request.labels(x.storage.original)
 	install.Replace = true // over attempts that failed
-	install.ForceConflicts, s.guard.ServerSide = true, true
-	install.Timeout, install.WaitForJobs = s.request.Settings.Timeout, s.request.Settings.WaitForJobs
-	install.WaitStrategy, install.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
-	install.DisableHooks = s.request.Settings.DisableHooks
-	install.TakeOwnership = s.request.Settings.TakeOwnership
+	install.ForceConflicts, x.guard.ServerSide = true, true
+	install.Timeout, install.WaitForJobs = x.request.Settings.Timeout, x.request.Settings.WaitForJobs
+	install.WaitStrategy, install.WaitOptions = waitStrategy(x.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(x.soft)}
+	install.DisableHooks = x.request.Settings.DisableHooks
+	install.TakeOwnership = x.request.Settings.TakeOwnership
 
-	if err := c.prepareChange(s); err != nil {
+	if err := c.prepareChange(x); err != nil {
 		return err
 	}
 
-	ctx, cancel := rendering(s)
+	ctx, cancel := rendering(x)
 	defer cancel()
 
 	// Of the last write of the record, Helm passes over the error.
-	if _, err = install.RunWithContext(ctx, prerendered, s.request.Values.Tree()); err == nil {
-		err = s.storage.unwritten
+	if _, err = install.RunWithContext(ctx, prerendered, x.request.Values.Tree()); err == nil {
+		err = x.storage.unwritten
 	}
 
 	return err
 }
 
-func (c *Client) upgrade(s *attempt) error {
-	last, replaced, err := c.before(s)
+func (c *Client) upgrade(x *execution) error {
+	last, replaced, err := c.newestAndReplaced(x)
 	if err != nil {
 		return err
 	}
 
-	if err := c.chooseRemovable(s, replaced); err != nil {
+	if err := c.chooseRemovable(x, replaced); err != nil {
 		return err
 	}
 
-	crds, err := needsCRDs(s)
+	crds, err := needsCRDs(x)
 	if err != nil {
 		return err
 	}
 
 	// What is made again keeps its number; see resumable.
-	number := cmp.Or(s.request.Decision.Resume, last.Version+1)
+	number := cmp.Or(x.request.Decision.Resume, last.Version+1)
 
-	prerendered, err := c.prepare(s, render.Release{Revision: number, Upgrade: true}, crds)
+	prerendered, err := c.prepare(x, render.Release{Revision: number, Upgrade: true}, crds)
 	if err != nil {
 		return err
 	}
 
-	s.goWithout() // the CRDs are there
+	x.goWithout() // the CRDs are there
 
-	upgrade := action.NewUpgrade(s.config)
+	upgrade := action.NewUpgrade(x.config)
 	upgrade.Namespace = c.target.Namespace
-	upgrade.Labels = s.request.labels(s.storage.original)
+	upgrade.Labels = x.request.labels(x.storage.original)
 	// Helm carries labels over from the last revision; "null" takes them off.
 	upgrade.Labels[labelTested], upgrade.Labels[labelInterrupted] = "null", "null"
 	upgrade.ResetValues = true // or empty values would mean those of the last revision
-	upgrade.MaxHistory = s.request.Settings.MaxHistory
-	upgrade.Timeout, upgrade.WaitForJobs = s.request.Settings.Timeout, s.request.Settings.WaitForJobs
-	upgrade.WaitStrategy, upgrade.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
-	upgrade.DisableHooks = s.request.Settings.DisableHooks
-	upgrade.TakeOwnership = s.request.Settings.TakeOwnership
+	upgrade.MaxHistory = x.request.Settings.MaxHistory
+	upgrade.Timeout, upgrade.WaitForJobs = x.request.Settings.Timeout, x.request.Settings.WaitForJobs
+	upgrade.WaitStrategy, upgrade.WaitOptions = waitStrategy(x.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(x.soft)}
+	upgrade.DisableHooks = x.request.Settings.DisableHooks
+	upgrade.TakeOwnership = x.request.Settings.TakeOwnership
 	// Releases of Helm 3 were not applied by the server, and go on as they began.
-	s.guard.ServerSide = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
-	upgrade.ForceConflicts = s.guard.ServerSide
+	x.guard.ServerSide = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+	upgrade.ForceConflicts = x.guard.ServerSide
 
-	if err := c.prepareChange(s); err != nil {
+	if err := c.prepareChange(x); err != nil {
 		return err
 	}
 
-	ctx, cancel := rendering(s)
+	ctx, cancel := rendering(x)
 	defer cancel()
 
-	_, err = upgrade.RunWithContext(ctx, c.target.Name, prerendered, s.request.Values.Tree())
+	_, err = upgrade.RunWithContext(ctx, c.target.Name, prerendered, x.request.Values.Tree())
 
 	return err
 }
 
 // prepareChange asks whether the action may change something, and makes the first change that only some need; see markHooked.
-func (c *Client) prepareChange(s *attempt) error {
-	if err := s.mayChange(); err != nil {
+func (c *Client) prepareChange(x *execution) error {
+	if err := x.mayChange(); err != nil {
 		return err
 	}
 
-	return c.markHooked(s)
+	return c.markHooked(x)
 }
 
 // needsCRDs reports whether CRDs are installed before an upgrade: over attempts of
 // which none was ever in effect, it stands for the install.
-func needsCRDs(s *attempt) (bool, error) {
-	observed, err := s.storage.list()
+func needsCRDs(x *execution) (bool, error) {
+	observed, err := x.storage.list()
 
-	return err == nil && !s.request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
+	return err == nil && !x.request.Settings.SkipCRDs && observed.lastGood(math.MaxInt) == nil, err
 }
 
-// before is the newest revision, and the one that is replaced. The values of both are kept out of messages: a server that
+// newestAndReplaced is the newest revision, and the one that is replaced. The values of both are kept out of messages: a server that
 // refuses a change quotes the object as it was.
-func (c *Client) before(s *attempt) (last, replaced *releasev1.Release, err error) {
-	if last, err = c.newest(s); err != nil {
+func (c *Client) newestAndReplaced(x *execution) (last, replaced *releasev1.Release, err error) {
+	if last, err = c.newest(x); err != nil {
 		return nil, nil, err
 	}
 
-	if replaced, err = c.replaced(s, last); err != nil {
+	if replaced, err = c.replaced(x, last); err != nil {
 		return nil, nil, err
 	}
 
-	s.values.add(replaced.Config)
+	x.values.add(replaced.Config)
 
 	return last, replaced, nil
 }
 
 // replaced is the revision whose objects an upgrade replaces: the deployed one, or the newest if there is none.
-func (c *Client) replaced(s *attempt, last *releasev1.Release) (*releasev1.Release, error) {
-	deployed, err := s.config.Releases.Deployed(c.target.Name)
+func (c *Client) replaced(x *execution, last *releasev1.Release) (*releasev1.Release, error) {
+	deployed, err := x.config.Releases.Deployed(c.target.Name)
 	if errors.Is(err, driver.ErrNoDeployedReleases) {
 		return last, nil
 	}
@@ -168,8 +168,8 @@ func (c *Client) replaced(s *attempt, last *releasev1.Release) (*releasev1.Relea
 	return asRelease(deployed)
 }
 
-func (c *Client) rollBack(s *attempt) error {
-	target, err := s.config.Releases.Get(c.target.Name, s.request.Decision.Revision)
+func (c *Client) rollBack(x *execution) error {
+	target, err := x.config.Releases.Get(c.target.Name, x.request.Decision.Revision)
 	if err != nil {
 		return err
 	}
@@ -179,33 +179,33 @@ func (c *Client) rollBack(s *attempt) error {
 		return err
 	}
 
-	s.values.add(record.Config)
-	s.storage.rollback, s.guard.Needed = true, record.Manifest
-	s.goWithout()
+	x.values.add(record.Config)
+	x.storage.rollback, x.guard.Needed = true, record.Manifest
+	x.goWithout()
 
-	last, _, err := c.before(s)
+	last, _, err := c.newestAndReplaced(x)
 	if err != nil {
 		return err
 	}
 
-	if err := c.chooseRemovable(s, last); err != nil {
+	if err := c.chooseRemovable(x, last); err != nil {
 		return err
 	}
 
-	if err := c.excludeOthers(s, record, last); err != nil {
+	if err := c.excludeOthers(x, record, last); err != nil {
 		return err
 	}
 
-	rollback := action.NewRollback(s.config)
-	rollback.Version = s.request.Decision.Revision
-	rollback.MaxHistory = s.request.Settings.MaxHistory
-	s.guard.ServerSide = record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
-	rollback.ForceConflicts = s.guard.ServerSide
-	rollback.Timeout, rollback.WaitForJobs = s.request.Settings.Timeout, s.request.Settings.WaitForJobs
-	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(s.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(s.soft)}
-	rollback.DisableHooks = s.request.Settings.DisableHooks
+	rollback := action.NewRollback(x.config)
+	rollback.Version = x.request.Decision.Revision
+	rollback.MaxHistory = x.request.Settings.MaxHistory
+	x.guard.ServerSide = record.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
+	rollback.ForceConflicts = x.guard.ServerSide
+	rollback.Timeout, rollback.WaitForJobs = x.request.Settings.Timeout, x.request.Settings.WaitForJobs
+	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(x.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(x.soft)}
+	rollback.DisableHooks = x.request.Settings.DisableHooks
 
-	if err := c.prepareChange(s); err != nil {
+	if err := c.prepareChange(x); err != nil {
 		return err
 	}
 
@@ -214,8 +214,8 @@ func (c *Client) rollBack(s *attempt) error {
 
 // newest is the record of the newest revision. What that was made from is kept
 // out of messages: hooks were rendered with it.
-func (c *Client) newest(s *attempt) (*releasev1.Release, error) {
-	found, err := s.config.Releases.Last(c.target.Name)
+func (c *Client) newest(x *execution) (*releasev1.Release, error) {
+	found, err := x.config.Releases.Last(c.target.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -225,28 +225,28 @@ func (c *Client) newest(s *attempt) (*releasev1.Release, error) {
 		return nil, err
 	}
 
-	s.values.add(record.Config)
+	x.values.add(record.Config)
 
 	return record, nil
 }
 
 // test runs the chart's tests and notes the result on the revision. A test that
 // fails is an error.
-func (c *Client) test(s *attempt) error {
-	if _, err := c.newest(s); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
+func (c *Client) test(x *execution) error {
+	if _, err := c.newest(x); err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
 		return err
 	}
 
-	tests := action.NewReleaseTesting(s.config)
+	tests := action.NewReleaseTesting(x.config)
 	tests.Namespace = c.target.Namespace
-	tests.Timeout = s.request.Settings.Timeout
-	tests.WaitOptions = []kube.WaitOption{kube.WithWaitContext(s.soft)}
+	tests.Timeout = x.request.Settings.Timeout
+	tests.WaitOptions = []kube.WaitOption{kube.WithWaitContext(x.soft)}
 
-	if err := s.mayChange(); err != nil {
+	if err := x.mayChange(); err != nil {
 		return err
 	}
 
-	s.storage.progress = key(c.target.Name, s.request.Decision.Revision)
+	x.storage.progress = key(c.target.Name, x.request.Decision.Revision)
 
 	_, shutdown, err := tests.Run(c.target.Name)
 	if shutdown != nil {
@@ -259,14 +259,14 @@ func (c *Client) test(s *attempt) error {
 
 	if err != nil {
 		// A stop says nothing about the tests, nor does a cluster that cannot be reached.
-		if errors.Is(s.soft.Err(), context.Canceled) || reasonOf(err) == ReasonUnreachable {
+		if errors.Is(x.soft.Err(), context.Canceled) || reasonOf(err) == ReasonUnreachable {
 			return err
 		}
 
 		result = TestsFailed
 	}
 
-	noted := c.change(s, s.request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
+	noted := c.change(x, x.request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
 
 	return errors.Join(err, noted)
 }

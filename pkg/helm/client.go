@@ -9,18 +9,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
-	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
@@ -93,73 +89,6 @@ func (c *Client) metadata(ctx context.Context) (metadata.Interface, error) {
 	return client, nil
 }
 
-// attempt is what one action uses. What only reads has no request.
-type attempt struct {
-	config  *action.Configuration
-	storage *resumable
-	last    *lastError
-	values  *redactor
-	memory  *room        // what it has of the room for charts
-	records *recordRoom  // may be nil
-	older   records.Size // of what is kept of older revisions; see keepOlder
-	guard   *kubeclient.Guard
-	// hooked are objects of attempts' manifests that hooks have made, too, and when the oldest of these attempts began.
-	hooked map[drift.Object]time.Time
-
-	request Request
-	// Waiting ends with soft, everything else with hard; see Run.
-	hard, soft context.Context //nolint:containedctx // they are the action's
-}
-
-// mayChange is asked before the action changes the first thing. The error is that of an action that is not to begin any more.
-func (s *attempt) mayChange() error {
-	if s.request.Begin == nil {
-		return nil
-	}
-
-	return s.request.Begin()
-}
-
-// open makes Helm's configuration for one action. All its requests end with ctx. Records that are read take room, unless
-// that is nil.
-func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoom) (*attempt, error) {
-	clients, err := kubeclient.NewGetter(kubeclient.Bounded(ctx, c.target.Config), c.target.Namespace)
-	if err != nil {
-		return nil, err
-	}
-
-	last, redactor := &lastError{}, c.redactorFor(merged)
-	config := action.NewConfiguration(action.ConfigurationSetLogger(&logHandler{log: c.log, values: redactor, last: last}))
-
-	if err := config.Init(clients, c.target.Namespace, "secret"); err != nil {
-		return nil, fmt.Errorf("prepare Helm: %w", err)
-	}
-
-	if err := kubeclient.RememberKinds(config, c.target.Validated); err != nil {
-		return nil, fmt.Errorf("prepare Helm: %w", err)
-	}
-
-	guard := &kubeclient.Guard{Release: c.release()}
-	if err := guard.Watch(config); err != nil {
-		return nil, fmt.Errorf("prepare Helm: %w", err)
-	}
-
-	kept, err := records.New(ctx, config, c.target.Namespace, room.admit)
-	if err != nil {
-		return nil, fmt.Errorf("prepare Helm: %w", err)
-	}
-
-	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
-	storage.redact = redactor.redact
-	config.Releases.Driver = storage
-	guard.Hooked = func(info *resource.Info) bool { return c.namedByHook(storage, info) }
-
-	return &attempt{
-		config: config, storage: storage, last: last, values: redactor, guard: guard,
-		memory: chartMemory.roomFor(c.target.Tenant), records: room,
-	}, nil
-}
-
 // Details is what the record of a revision says about its chart.
 type Details struct {
 	// Number is Helm's number of the revision.
@@ -198,12 +127,12 @@ var ErrRevisionGone = errors.New("the revision has no record any more")
 
 // record reads the record of a revision. It takes room, unless that is nil.
 func (c *Client) record(ctx context.Context, revision int, room *recordRoom) (*releasev1.Release, error) {
-	s, err := c.open(ctx, values.Values{}, room)
+	x, err := c.open(ctx, values.Values{}, room)
 	if err != nil {
 		return nil, err
 	}
 
-	found, err := s.config.Releases.Get(c.target.Name, revision)
+	found, err := x.config.Releases.Get(c.target.Name, revision)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil, ErrRevisionGone
 	}

@@ -23,14 +23,14 @@ import (
 // uninstalls what the newest names, and attempts that failed removed nothing, or
 // not all, of what was there before them. Helm itself leaves objects that do not
 // bear the marks of the release. Of the older ones nothing else is kept.
-func (c *Client) coverAll(s *attempt, newest *releasev1.Release) error {
-	numbers, err := s.storage.visible()
+func (c *Client) coverAll(x *execution, newest *releasev1.Release) error {
+	numbers, err := x.storage.visible()
 	if err != nil {
 		return err
 	}
 
-	for _, number := range withObjectsLeft(numbers, s.storage.statuses) {
-		found, err := s.config.Releases.Get(c.target.Name, number)
+	for _, number := range withObjectsLeft(numbers, x.storage.statuses) {
+		found, err := x.config.Releases.Get(c.target.Name, number)
 		if errors.Is(err, driver.ErrReleaseNotFound) {
 			continue
 		}
@@ -44,33 +44,33 @@ func (c *Client) coverAll(s *attempt, newest *releasev1.Release) error {
 			return err
 		}
 
-		added := s.values.add(older.Config)
+		added := x.values.add(older.Config)
 
 		if newest.Manifest, err = c.joined(newest.Manifest, older.Manifest); err != nil {
 			return fmt.Errorf("read the manifest of revision %d: %w", number, err)
 		}
 
-		if err := s.admitJoined(newest.Manifest); err != nil {
+		if err := x.admitJoined(newest.Manifest); err != nil {
 			return err
 		}
 
-		if err := s.keepOlder(added, foreign.Size{}); err != nil {
+		if err := x.keepOlder(added, foreign.Size{}); err != nil {
 			return err
 		}
 
-		if s.storage.statuses[number] != StatusDeployed { // which Helm reads
-			s.forgetRecord(key(c.target.Name, number))
+		if x.storage.statuses[number] != StatusDeployed { // which Helm reads
+			x.forgetRecord(key(c.target.Name, number))
 		}
 	}
 
-	s.storage.read[key(c.target.Name, newest.Version)] = copyRecord(newest)
+	x.storage.read[key(c.target.Name, newest.Version)] = copyRecord(newest)
 
 	return nil
 }
 
 // admitJoined takes room for a manifest that was joined from several, each of which is within its bounds.
-func (s *attempt) admitJoined(joined string) error {
-	size, _, err := manifest.Check(s.soft, map[string]string{"": joined})
+func (x *execution) admitJoined(joined string) error {
+	size, _, err := manifest.Check(x.soft, map[string]string{"": joined})
 
 	var limit *foreign.LimitError
 	if errors.As(err, &limit) {
@@ -82,21 +82,21 @@ func (s *attempt) admitJoined(joined string) error {
 		return fmt.Errorf("read what the revisions of the release may have left: %w", err)
 	}
 
-	return s.records.admit(joinedManifest, records.Size{Manifests: size})
+	return x.records.admit(joinedManifest, records.Size{Manifests: size})
 }
 
 // keepOlder takes room for what is kept of older revisions until the action ends: values that no message may show, and names
 // of objects. The number of revisions has no bound, so all together have the bounds of one.
-func (s *attempt) keepOlder(texts, names foreign.Size) error {
-	s.older = records.Size{Record: s.older.Record.And(texts), Manifests: s.older.Manifests.And(names)}
+func (x *execution) keepOlder(texts, names foreign.Size) error {
+	x.older = records.Size{Record: x.older.Record.And(texts), Manifests: x.older.Manifests.And(names)}
 
-	limit := cmp.Or(exceeded(s.older.Record, records.Limits()), exceeded(s.older.Manifests, manifest.Limits()))
+	limit := cmp.Or(exceeded(x.older.Record, records.Limits()), exceeded(x.older.Manifests, manifest.Limits()))
 	if limit != nil {
 		return &records.RefusedError{Message: fmt.Sprintf("Helm's records of revisions of the release that failed are not read, and nothing was changed: "+
 			"what they hold of values, or name of objects, together, %s. Delete those of which nothing is left in the workload cluster", limit)}
 	}
 
-	return s.records.admit(olderRevisions, s.older)
+	return x.records.admit(olderRevisions, x.older)
 }
 
 // exceeded is the limit that a size exceeds; nil if there is none.
@@ -112,9 +112,9 @@ func exceeded(size foreign.Size, limits foreign.Limits) *foreign.LimitError {
 }
 
 // forgetRecord keeps nothing of a record that was read.
-func (s *attempt) forgetRecord(name string) {
-	delete(s.storage.read, name)
-	s.records.forget(name)
+func (x *execution) forgetRecord(name string) {
+	delete(x.storage.read, name)
+	x.records.forget(name)
 }
 
 // withObjectsLeft are the revisions before the newest whose objects may be left, the

@@ -63,16 +63,16 @@ func TestCoveredRevisionsAreBounded(t *testing.T) {
 		}
 
 		store, wrapped, _ := newStorage(t, 0, records...)
-		s := &attempt{config: &action.Configuration{Releases: store}, storage: wrapped, values: &redactor{}, soft: t.Context()}
+		x := &execution{config: &action.Configuration{Releases: store}, storage: wrapped, values: &redactor{}, soft: t.Context()}
 		c := New(Target{Name: "demo", Namespace: "apps"}, logr.Discard(), 0)
 
-		newest, err := c.newest(s)
+		newest, err := c.newest(x)
 		if err != nil {
 			t.Fatal(err)
 		}
 
 		var failure *Error
-		if err := c.coverAll(s, newest); err != nil && !errors.As(classify("uninstall", err, nil), &failure) || (err != nil) != (test.want != "") ||
+		if err := c.coverAll(x, newest); err != nil && !errors.As(classify("uninstall", err, nil), &failure) || (err != nil) != (test.want != "") ||
 			failure != nil && failure.Reason != test.want {
 			t.Errorf("%d values: %v", test.values, err)
 		}

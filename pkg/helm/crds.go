@@ -24,12 +24,12 @@ const crdWait = time.Minute
 // installCRDs makes what the cluster does not have of a chart's crds folder, before an install, and waits until it is in
 // use. Helm 4 would apply all of it, over objects that may be newer and belong to somebody else, and of whatever kind they
 // are; Helm 3 left what exists alone, and so do we.
-func (c *Client) installCRDs(s *attempt, files []render.CRD) error {
-	if _, name, err := manifest.Check(s.soft, crdTexts(files)); err != nil {
+func (c *Client) installCRDs(x *execution, files []render.CRD) error {
+	if _, name, err := manifest.Check(x.soft, crdTexts(files)); err != nil {
 		return outOfBounds("the CRDs in "+name, err)
 	}
 
-	client, err := c.metadata(s.hard)
+	client, err := c.metadata(x.hard)
 	if err != nil {
 		return err
 	}
@@ -37,13 +37,13 @@ func (c *Client) installCRDs(s *attempt, files []render.CRD) error {
 	var made kube.ResourceList
 
 	for _, file := range files {
-		objects, err := s.config.KubeClient.Build(bytes.NewReader(file.Data), false)
+		objects, err := x.config.KubeClient.Build(bytes.NewReader(file.Data), false)
 		if err != nil {
 			return fmt.Errorf("read the CRDs in %s: %w", file.Name, err)
 		}
 
 		for _, info := range objects {
-			there, err := exists(s.hard, client, info)
+			there, err := exists(x.hard, client, info)
 			if err != nil {
 				return fmt.Errorf("look for %s of %s (set skipCRDs if somebody else brings it): %w", drift.Identify(info), file.Name, err)
 			}
@@ -52,7 +52,7 @@ func (c *Client) installCRDs(s *attempt, files []render.CRD) error {
 				continue
 			}
 
-			if err := s.mayChange(); err != nil {
+			if err := x.mayChange(); err != nil {
 				return err
 			}
 
@@ -70,7 +70,7 @@ func (c *Client) installCRDs(s *attempt, files []render.CRD) error {
 		return nil
 	}
 
-	return awaitCRDs(s, made)
+	return awaitCRDs(x, made)
 }
 
 // exists reports whether the cluster has an object. Of a CRD, metadata is a small part.
@@ -110,13 +110,13 @@ func crdTexts(files []render.CRD) map[string]string {
 
 // awaitCRDs waits until new CRDs are in use, and forgets what was known of the
 // kinds of the cluster.
-func awaitCRDs(s *attempt, made kube.ResourceList) error {
-	client, ok := s.config.KubeClient.(kube.InterfaceWaitOptions)
+func awaitCRDs(x *execution, made kube.ResourceList) error {
+	client, ok := x.config.KubeClient.(kube.InterfaceWaitOptions)
 	if !ok {
-		return fmt.Errorf("the client of Helm has the unknown type %T", s.config.KubeClient)
+		return fmt.Errorf("the client of Helm has the unknown type %T", x.config.KubeClient)
 	}
 
-	waiter, err := client.GetWaiterWithOptions(kube.StatusWatcherStrategy, kube.WithWaitContext(s.soft))
+	waiter, err := client.GetWaiterWithOptions(kube.StatusWatcherStrategy, kube.WithWaitContext(x.soft))
 	if err != nil {
 		return fmt.Errorf("wait for the CRDs: %w", err)
 	}
@@ -125,7 +125,7 @@ func awaitCRDs(s *attempt, made kube.ResourceList) error {
 		return fmt.Errorf("wait for the CRDs: %w", err)
 	}
 
-	mapper, err := s.config.RESTClientGetter.ToRESTMapper()
+	mapper, err := x.config.RESTClientGetter.ToRESTMapper()
 	if err != nil {
 		return fmt.Errorf("look at the kinds of the cluster: %w", err)
 	}

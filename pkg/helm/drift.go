@@ -107,7 +107,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Igno
 		}
 	}
 
-	s, err := c.open(ctx, values.Values{}, room)
+	x, err := c.open(ctx, values.Values{}, room)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Igno
 		problems    []error
 	)
 
-	objects, err := s.config.KubeClient.Build(strings.NewReader(record.Manifest), false)
+	objects, err := x.config.KubeClient.Build(strings.NewReader(record.Manifest), false)
 	if err != nil {
 		failed := classify("read the manifest of the release", err, c.redactorFor(values.Values{}))
 		if len(objects) == 0 || endsComparison(ctx, failed) {

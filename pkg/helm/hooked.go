@@ -39,7 +39,7 @@ func (c *Client) namedByHook(storage *resumable, info *resource.Info) bool {
 }
 
 // noteHooked notes those objects of an attempt's manifest that its hooks have made, too. Objects are those of the manifest.
-func (c *Client) noteHooked(s *attempt, record *releasev1.Release, began time.Time, objects []*unstructured.Unstructured) {
+func (c *Client) noteHooked(x *execution, record *releasev1.Release, began time.Time, objects []*unstructured.Unstructured) {
 	for _, hook := range ranHooks(record) {
 		names, err := c.namesIn(hook.Manifest)
 		if err != nil {
@@ -51,11 +51,11 @@ func (c *Client) noteHooked(s *attempt, record *releasev1.Release, began time.Ti
 				continue
 			}
 
-			if s.hooked == nil {
-				s.hooked = map[drift.Object]time.Time{}
+			if x.hooked == nil {
+				x.hooked = map[drift.Object]time.Time{}
 			}
 
-			s.hooked[one] = began
+			x.hooked[one] = began
 		}
 	}
 }
@@ -63,24 +63,24 @@ func (c *Client) noteHooked(s *attempt, record *releasev1.Release, began time.Ti
 // markHooked puts the marks of the release on what hooks of attempts have left of its manifest's objects, so that Helm takes it for
 // the release's: an attempt that ended between its hooks and its update has not marked it. What is older than the attempt, or was
 // not written by a release, was not made by it. It is called when the action may change something.
-func (c *Client) markHooked(s *attempt) error {
-	if len(s.hooked) == 0 {
+func (c *Client) markHooked(x *execution) error {
+	if len(x.hooked) == 0 {
 		return nil
 	}
 
-	found, err := locate(s, s.hooked)
+	found, err := locate(x, x.hooked)
 	if err != nil {
 		return err
 	}
 
 	for _, info := range found {
-		live, there, err := s.guard.Live(info)
+		live, there, err := x.guard.Live(info)
 		if err != nil {
 			return fmt.Errorf("whose %s is cannot be told: %w", drift.Identify(info), err)
 		}
 
 		object := unstructured.Unstructured{Object: live}
-		if !there || object.GetCreationTimestamp().Time.Before(began(s.hooked, info)) {
+		if !there || object.GetCreationTimestamp().Time.Before(began(x.hooked, info)) {
 			continue
 		}
 

@@ -11,8 +11,8 @@ import (
 
 // unlock marks a revision as failed whose action has no result, an uninstall among them: Helm upgrades over a failure only. Of an
 // uninstall that stays noted. If the action has a result by now, that counts.
-func (c *Client) unlock(s *attempt, revision int) error {
-	return c.change(s, revision, func(record *releasev1.Release) {
+func (c *Client) unlock(x *execution, revision int) error {
+	return c.change(x, revision, func(record *releasev1.Release) {
 		if status := Status(record.Info.Status); !status.pending() && status != StatusUnknown && status != StatusUninstalling {
 			return
 		}
@@ -26,13 +26,13 @@ func (c *Client) unlock(s *attempt, revision int) error {
 }
 
 // change reads, changes and writes the record of a revision.
-func (c *Client) change(s *attempt, revision int, change func(*releasev1.Release)) error {
+func (c *Client) change(x *execution, revision int, change func(*releasev1.Release)) error {
 	var (
 		found release.Releaser
 		err   error
 	)
 
-	if found, err = s.config.Releases.Get(c.target.Name, revision); err != nil {
+	if found, err = x.config.Releases.Get(c.target.Name, revision); err != nil {
 		return fmt.Errorf("read revision %d: %w", revision, err)
 	}
 
@@ -47,7 +47,7 @@ func (c *Client) change(s *attempt, revision int, change func(*releasev1.Release
 
 	change(record)
 
-	if err := s.config.Releases.Update(record); err != nil {
+	if err := x.config.Releases.Update(record); err != nil {
 		return fmt.Errorf("write revision %d: %w", revision, err)
 	}
 

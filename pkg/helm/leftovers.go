@@ -23,18 +23,18 @@ import (
 
 // removeLeftovers makes an action remove what attempts before it named that were never in effect, if neither the manifest that Helm
 // compares with the new one nor the new one itself names it: nobody would know of it once the new revision is in effect.
-func (c *Client) removeLeftovers(s *attempt, attempted map[drift.Object]time.Time, compared string) {
+func (c *Client) removeLeftovers(x *execution, attempted map[drift.Object]time.Time, compared string) {
 	if len(attempted) == 0 {
 		return
 	}
 
-	s.guard.Left = func() (kube.ResourceList, error) {
-		stays, err := c.namesIn(compared + manifest.Separator + s.storage.made)
+	x.guard.Left = func() (kube.ResourceList, error) {
+		stays, err := c.namesIn(compared + manifest.Separator + x.storage.made)
 		if err != nil {
 			return nil, err
 		}
 
-		found, err := locate(s, attempted)
+		found, err := locate(x, attempted)
 		if err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (c *Client) removeLeftovers(s *attempt, attempted map[drift.Object]time.Tim
 			return !slices.ContainsFunc(stays, func(one drift.Object) bool { return isNamed(info, one) })
 		})
 
-		return c.removable(s, due, func(info *resource.Info) time.Time { return began(attempted, info) })
+		return c.removable(x, due, func(info *resource.Info) time.Time { return began(attempted, info) })
 	}
 }
 
@@ -80,15 +80,15 @@ func (r *resumable) recordOf(number int) (*releasev1.Release, error) {
 // nodesOfName is how many keys and values an object has of which locate knows the name only.
 const nodesOfName = 11
 
-// attempted are the objects that attempts name, and when the oldest began that names them: what is older than that, none
+// objectsOfFailed are the objects that attempts name, and when the oldest began that names them: what is older than that, none
 // has made. Nothing else of the records is kept: they hold whole charts.
-func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
-	attempts, err := s.storage.attempts()
+func (c *Client) objectsOfFailed(x *execution) (map[drift.Object]time.Time, error) {
+	attempts, err := x.storage.attempts()
 	if err != nil || len(attempts) == 0 {
 		return nil, err
 	}
 
-	observed, err := s.storage.list()
+	observed, err := x.storage.list()
 	if err != nil {
 		return nil, err
 	}
@@ -97,7 +97,7 @@ func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
 
 	for _, number := range attempts {
 		known := slices.IndexFunc(observed.Revisions, func(one Revision) bool { return one.Number == number })
-		record, err := s.storage.recordOf(number)
+		record, err := x.storage.recordOf(number)
 
 		if errors.Is(err, driver.ErrReleaseNotFound) || known < 0 {
 			continue
@@ -107,12 +107,12 @@ func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
 			return nil, fmt.Errorf("read revision %d: %w", number, err)
 		}
 
-		if err := c.note(s, record, observed.Revisions[known].Created, named); err != nil {
+		if err := c.note(x, record, observed.Revisions[known].Created, named); err != nil {
 			return nil, fmt.Errorf("read the manifest of revision %d: %w", number, err)
 		}
 
-		if name := key(c.target.Name, number); s.storage.read[name] == nil {
-			s.records.forget(name)
+		if name := key(c.target.Name, number); x.storage.read[name] == nil {
+			x.records.forget(name)
 		}
 	}
 
@@ -120,15 +120,15 @@ func (c *Client) attempted(s *attempt) (map[drift.Object]time.Time, error) {
 }
 
 // note notes the objects that the record of an attempt names, and takes room for what stays of it.
-func (c *Client) note(s *attempt, record *releasev1.Release, began time.Time, named map[drift.Object]time.Time) error {
-	texts := s.values.add(record.Config) // names of objects may come from older values
+func (c *Client) note(x *execution, record *releasev1.Release, began time.Time, named map[drift.Object]time.Time) error {
+	texts := x.values.add(record.Config) // names of objects may come from older values
 
 	objects, err := objectsOf(record.Manifest)
 	if err != nil {
 		return err
 	}
 
-	c.noteHooked(s, record, began, objects)
+	c.noteHooked(x, record, began, objects)
 
 	var names foreign.Size
 
@@ -141,7 +141,7 @@ func (c *Client) note(s *attempt, record *releasev1.Release, began time.Time, na
 		named[one] = began
 	}
 
-	return s.keepOlder(texts, names)
+	return x.keepOlder(texts, names)
 }
 
 // began is when the oldest attempt began that names an object. One of which that is not known counts as older than all:
@@ -187,8 +187,8 @@ func isNamed(info *resource.Info, named drift.Object) bool {
 }
 
 // locate finds objects in the cluster's kinds. Of a kind that it does not serve any more, there are none.
-func locate(s *attempt, objects map[drift.Object]time.Time) (kube.ResourceList, error) {
-	mapper, err := s.config.RESTClientGetter.ToRESTMapper()
+func locate(x *execution, objects map[drift.Object]time.Time) (kube.ResourceList, error) {
+	mapper, err := x.config.RESTClientGetter.ToRESTMapper()
 	if err != nil {
 		return nil, fmt.Errorf("look at the kinds of the cluster: %w", err)
 	}
@@ -205,7 +205,7 @@ func locate(s *attempt, objects map[drift.Object]time.Time) (kube.ResourceList, 
 
 		mapping, err := mapper.RESTMapping(kind)
 		if meta.IsNoMatchError(err) {
-			if err := s.guard.MustBeUnserved(kind); err != nil {
+			if err := x.guard.MustBeUnserved(kind); err != nil {
 				return nil, fmt.Errorf("no object was changed, because failed revisions of the release name %s: %w", object, err)
 			}
 
@@ -229,5 +229,5 @@ func locate(s *attempt, objects map[drift.Object]time.Time) (kube.ResourceList, 
 		names.WriteString("---\n" + string(text))
 	}
 
-	return build(s, names.String())
+	return build(x, names.String())
 }

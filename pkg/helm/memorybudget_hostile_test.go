@@ -29,21 +29,21 @@ func printer(values int) chartserver.Chart {
 func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Chart, hold func()) error {
 	t.Helper()
 
-	s, err := c.open(ctx, values.Values{}, nil)
+	x, err := c.open(ctx, values.Values{}, nil)
 	if err != nil {
 		return err
 	}
-	defer s.memory.giveBack()
+	defer x.memory.giveBack()
 
-	s.request, s.hard, s.soft = Request{Chart: packed{chart}}, ctx, ctx
+	x.request, x.hard, x.soft = Request{Chart: packed{chart}}, ctx, ctx
 
-	prerendered, err := c.prepare(s, render.Release{Revision: 1}, false)
+	prerendered, err := c.prepare(x, render.Release{Revision: 1}, false)
 	if err != nil {
 		return err
 	}
 
 	config := action.NewConfiguration()
-	config.CustomTemplateFuncs = s.config.CustomTemplateFuncs
+	config.CustomTemplateFuncs = x.config.CustomTemplateFuncs
 
 	made := dryRun(t, config, prerendered, nil)
 

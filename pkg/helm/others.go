@@ -13,20 +13,20 @@ import (
 // excludeOthers makes a rollback leave objects that others have by now: Helm's asks nobody, and writes over what another
 // release or a user has made since a failed revision dropped it. A rollback is there to repair, so it goes on without
 // them, and the revision that it makes does not name them.
-func (c *Client) excludeOthers(s *attempt, target, failed *releasev1.Release) error {
-	targets, err := build(s, target.Manifest)
+func (c *Client) excludeOthers(x *execution, target, failed *releasev1.Release) error {
+	targets, err := build(x, target.Manifest)
 	if err != nil {
 		return err
 	}
 
-	originals, err := build(s, failed.Manifest)
+	originals, err := build(x, failed.Manifest)
 	if err != nil {
 		return err
 	}
 
-	s.values.add(failed.Config) // errors name objects
+	x.values.add(failed.Config) // errors name objects
 
-	others, err := s.guard.Others(originals, targets)
+	others, err := x.guard.Others(originals, targets)
 	if err != nil {
 		return fmt.Errorf("no object was changed, because %w", err)
 	}
@@ -40,15 +40,15 @@ func (c *Client) excludeOthers(s *attempt, target, failed *releasev1.Release) er
 		return err
 	}
 
-	s.storage.reduced, s.guard.Needed = &reduced, reduced
-	tellKept(s, "not written by the rollback, and not part of the release any more, because others have them by now: ", others)
+	x.storage.reduced, x.guard.Needed = &reduced, reduced
+	tellKept(x, "not written by the rollback, and not part of the release any more, because others have them by now: ", others)
 
 	return nil
 }
 
 // build finds the objects of a stored manifest in the cluster's kinds.
-func build(s *attempt, stored string) (kube.ResourceList, error) {
-	objects, err := s.config.KubeClient.Build(strings.NewReader(stored), false)
+func build(x *execution, stored string) (kube.ResourceList, error) {
+	objects, err := x.config.KubeClient.Build(strings.NewReader(stored), false)
 	if err != nil {
 		return nil, fmt.Errorf("read the manifest of the release: %w", err)
 	}

@@ -28,20 +28,20 @@ const (
 // chooseRemovable makes an upgrade or a rollback leave objects that are not the release's: Helm removes what the replaced revision
 // named and the new one does not, whoever has it by now. Helm's own uninstall looks at the marks. What attempts have left
 // that failed is removed as well.
-func (c *Client) chooseRemovable(s *attempt, replaced *releasev1.Release) error {
-	observed, err := s.storage.list()
+func (c *Client) chooseRemovable(x *execution, replaced *releasev1.Release) error {
+	observed, err := x.storage.list()
 	if err != nil {
 		return err
 	}
 
-	attempted, err := c.attempted(s)
+	attempted, err := c.objectsOfFailed(x)
 	if err != nil {
 		return err
 	}
 
 	inEffect := observed.attemptsBegan(replaced.Version).IsZero()
-	s.guard.Choose = func(due kube.ResourceList) (kube.ResourceList, error) {
-		return c.removable(s, due, func(info *resource.Info) time.Time {
+	x.guard.Choose = func(due kube.ResourceList) (kube.ResourceList, error) {
+		return c.removable(x, due, func(info *resource.Info) time.Time {
 			if inEffect {
 				return time.Time{}
 			}
@@ -50,18 +50,18 @@ func (c *Client) chooseRemovable(s *attempt, replaced *releasev1.Release) error 
 		})
 	}
 
-	c.removeLeftovers(s, attempted, replaced.Manifest)
+	c.removeLeftovers(x, attempted, replaced.Manifest)
 
 	return nil
 }
 
 // removable are those of objects that are in the chart no more which may be removed. It tells of the others. Began is when
 // the attempts began that may have made an object and were never in effect; zero for one of a revision that was.
-func (c *Client) removable(s *attempt, due kube.ResourceList, began func(*resource.Info) time.Time) (kube.ResourceList, error) {
+func (c *Client) removable(x *execution, due kube.ResourceList, began func(*resource.Info) time.Time) (kube.ResourceList, error) {
 	sorted := map[verdict]kube.ResourceList{}
 
 	for _, info := range due {
-		found, err := c.judgeRemoval(s, info, began(info))
+		found, err := c.judgeRemoval(x, info, began(info))
 		if err != nil {
 			return nil, fmt.Errorf("no object was changed, because %s is not in the chart any more, and whether it is still this release's cannot be told: %w",
 				drift.Identify(info), err)
@@ -70,16 +70,16 @@ func (c *Client) removable(s *attempt, due kube.ResourceList, began func(*resour
 		sorted[found] = append(sorted[found], info)
 	}
 
-	tellKept(s, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[verdictForeign])
-	tellKept(s, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[verdictAdopted])
+	tellKept(x, "not in the chart any more, and left alone, because they do not bear the marks of this release: ", sorted[verdictForeign])
+	tellKept(x, "left in the cluster, because a failed revision did not make them, but took them over (delete them by hand if nobody needs them): ", sorted[verdictAdopted])
 
 	return sorted[verdictRemoved], nil
 }
 
 // judgeRemoval looks at the live object. What was there before the attempts began that were never in effect was not made by
 // them: both times are the workload cluster's.
-func (c *Client) judgeRemoval(s *attempt, info *resource.Info, began time.Time) (verdict, error) {
-	live, there, err := s.guard.Live(info)
+func (c *Client) judgeRemoval(x *execution, info *resource.Info, began time.Time) (verdict, error) {
+	live, there, err := x.guard.Live(info)
 	if err != nil || !there {
 		return verdictRemoved, err
 	}
@@ -98,10 +98,10 @@ func (c *Client) judgeRemoval(s *attempt, info *resource.Info, began time.Time) 
 
 // goWithout lets an action do without objects of older revisions whose kinds the cluster does not serve any more, and tells of each
 // once. What is to be made is never left out.
-func (s *attempt) goWithout() {
+func (x *execution) goWithout() {
 	told := map[drift.Object]bool{}
 
-	s.guard.LeftOut = func(objects []drift.Object) {
+	x.guard.LeftOut = func(objects []drift.Object) {
 		var names []string
 
 		for _, object := range objects {
@@ -113,19 +113,19 @@ func (s *attempt) goWithout() {
 		}
 
 		if len(names) > 0 {
-			s.request.note(NoteObjectsGone, s.values.redact("left out, because the workload cluster does not serve their kinds any more, and has no objects of them: "+
+			x.request.note(NoteObjectsGone, x.values.redact("left out, because the workload cluster does not serve their kinds any more, and has no objects of them: "+
 				strings.Join(names, ", ")))
 		}
 	}
 }
 
-func tellKept(s *attempt, why string, objects kube.ResourceList) {
+func tellKept(x *execution, why string, objects kube.ResourceList) {
 	var names []string
 	for _, info := range objects {
 		names = append(names, drift.Identify(info).String())
 	}
 
 	if len(names) > 0 {
-		s.request.note(NoteObjectsKept, s.values.redact(why+strings.Join(names, ", ")))
+		x.request.note(NoteObjectsKept, x.values.redact(why+strings.Join(names, ", ")))
 	}
 }

@@ -30,8 +30,8 @@ const noValue = "<no value>"
 // templates have the same names and print the worker's text. Nothing is rendered
 // twice, and nothing of the chart itself is executed or parsed unbounded here. The
 // release needs a number only.
-func (c *Client) prepare(s *attempt, release render.Release, crds bool) (*chart.Chart, error) {
-	encoded, err := s.request.Values.Encode()
+func (c *Client) prepare(x *execution, release render.Release, crds bool) (*chart.Chart, error) {
+	encoded, err := x.request.Values.Encode()
 	if err != nil {
 		return nil, err
 	}
@@ -39,14 +39,14 @@ func (c *Client) prepare(s *attempt, release render.Release, crds bool) (*chart.
 	release.Name, release.Namespace = c.target.Name, c.target.Namespace
 	job := render.Job{Values: encoded, Release: release, CRDsFirst: crds}
 
-	one, err := c.admitted(s, job)
+	one, err := c.admitted(x, job)
 	if err == nil && !one.answer.Rendered {
-		if err := c.installCRDs(s, one.answer.CRDs); err != nil {
+		if err := c.installCRDs(x, one.answer.CRDs); err != nil {
 			return nil, err
 		}
 
 		job.CRDsFirst = false
-		one, err = c.admitted(s, job)
+		one, err = c.admitted(x, job)
 	}
 
 	if err != nil {
@@ -59,13 +59,13 @@ func (c *Client) prepare(s *attempt, release render.Release, crds bool) (*chart.
 		c.log.Info("values are not checked against schemas that are broken or refer to something outside the chart", "release", c.target.Name, "charts", brief(answer.Unchecked))
 	}
 
-	if err := c.checkManifests(s.soft, s.request, files, one.found); err != nil {
+	if err := c.checkManifests(x.soft, x.request, files, one.found); err != nil {
 		return nil, err
 	}
 
 	prerendered, functions := prerenderedChart(answer.Chart, files)
-	s.config.CustomTemplateFuncs = functions
-	s.storage.prerendered, s.storage.original = prerendered, answer.Chart
+	x.config.CustomTemplateFuncs = functions
+	x.storage.prerendered, x.storage.original = prerendered, answer.Chart
 
 	return prerendered, nil
 }
@@ -115,31 +115,31 @@ type renderedChart struct {
 // admitted has the chart rendered and makes room for what it became. If there is none, what was rendered is dropped, so
 // that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
 // room is the action's, until it ends or asks again.
-func (c *Client) admitted(s *attempt, job render.Job) (*renderedChart, error) {
-	s.memory.giveBack()
+func (c *Client) admitted(x *execution, job render.Job) (*renderedChart, error) {
+	x.memory.giveBack()
 
 	var one *renderedChart
 
-	err := s.memory.inRoom(s.soft, func() (err error) {
-		one, err = c.render(s, job)
+	err := x.memory.inRoom(x.soft, func() (err error) {
+		one, err = c.render(x, job)
 
 		return err
 	}, nil)
 
 	if errors.As(err, new(*noRoomError)) {
-		return nil, fmt.Errorf("chart %s: %w", s.request.Chart, err)
+		return nil, fmt.Errorf("chart %s: %w", x.request.Chart, err)
 	}
 
 	return one, err
 }
 
 // reserveMemory is asked with what a worker answers, in the worker's place.
-func (c *Client) reserveMemory(s *attempt, one *renderedChart) error {
-	one.found = checkOutput(s.soft, one.files)
+func (c *Client) reserveMemory(x *execution, one *renderedChart) error {
+	one.found = checkOutput(x.soft, one.files)
 	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
 
 	if len(one.answer.CRDs) > 0 {
-		size, _, err := manifest.Check(s.soft, crdTexts(one.answer.CRDs))
+		size, _, err := manifest.Check(x.soft, crdTexts(one.answer.CRDs))
 		if err != nil {
 			return nil // it is refused before it is used
 		}
@@ -147,16 +147,16 @@ func (c *Client) reserveMemory(s *attempt, one *renderedChart) error {
 		cost += costOf(size, manifestCopies)
 	}
 
-	return s.memory.take(cost)
+	return x.memory.take(cost)
 }
 
 // render asks a worker, for the cluster as it is now.
-func (c *Client) render(s *attempt, job render.Job) (*renderedChart, error) {
-	if c.target.Renderers == nil || s.request.Chart == nil {
+func (c *Client) render(x *execution, job render.Job) (*renderedChart, error) {
+	if c.target.Renderers == nil || x.request.Chart == nil {
 		return nil, errors.New("there is no chart, or nothing that renders it")
 	}
 
-	capabilities, err := lookAtCluster(s)
+	capabilities, err := lookAtCluster(x)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (c *Client) render(s *attempt, job render.Job) (*renderedChart, error) {
 		APIVersions: capabilities.APIVersions,
 	}
 
-	lookup, err := kubeclient.NewLookup(s.soft, c.target.Config, s.config.RESTClientGetter)
+	lookup, err := kubeclient.NewLookup(x.soft, c.target.Config, x.config.RESTClientGetter)
 	if err != nil {
 		return nil, err
 	}
@@ -175,12 +175,12 @@ func (c *Client) render(s *attempt, job render.Job) (*renderedChart, error) {
 	job.Admit = func(answer *render.Answer, files map[string]string) error {
 		one.answer, one.files = answer, files
 
-		return c.reserveMemory(s, one)
+		return c.reserveMemory(x, one)
 	}
 
-	err = c.withArchive(s.soft, s.request.Chart, func(archive []byte) error {
-		if _, _, err := c.target.Renderers.Render(s.soft, c.target.Tenant, job, archive, lookup); err != nil {
-			return explainRendering(s.request.Chart, err)
+	err = c.withArchive(x.soft, x.request.Chart, func(archive []byte) error {
+		if _, _, err := c.target.Renderers.Render(x.soft, c.target.Tenant, job, archive, lookup); err != nil {
+			return explainRendering(x.request.Chart, err)
 		}
 
 		return nil
@@ -189,7 +189,7 @@ func (c *Client) render(s *attempt, job render.Job) (*renderedChart, error) {
 		return nil, err
 	}
 
-	if err := s.request.Chart.Accept(one.answer.Chart.Metadata); err != nil {
+	if err := x.request.Chart.Accept(one.answer.Chart.Metadata); err != nil {
 		return nil, &unusableError{err}
 	}
 
@@ -198,8 +198,8 @@ func (c *Client) render(s *attempt, job render.Job) (*renderedChart, error) {
 
 // lookAtCluster finds out what the cluster is able to do, as Helm does it. Helm
 // itself does not ask again then.
-func lookAtCluster(s *attempt) (*common.Capabilities, error) {
-	client, err := s.config.RESTClientGetter.ToDiscoveryClient()
+func lookAtCluster(x *execution) (*common.Capabilities, error) {
+	client, err := x.config.RESTClientGetter.ToDiscoveryClient()
 	if err != nil {
 		return nil, err
 	}
@@ -216,13 +216,13 @@ func lookAtCluster(s *attempt) (*common.Capabilities, error) {
 		return nil, err
 	}
 
-	s.config.Capabilities = &common.Capabilities{
+	x.config.Capabilities = &common.Capabilities{
 		APIVersions: versions,
 		KubeVersion: common.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 		HelmVersion: common.DefaultCapabilities.HelmVersion,
 	}
 
-	return s.config.Capabilities, nil
+	return x.config.Capabilities, nil
 }
 
 // explainRendering says why a chart was not rendered.

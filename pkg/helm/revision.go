@@ -75,12 +75,12 @@ const (
 )
 
 // pending reports whether an action was begun and not ended.
-func (s Status) pending() bool {
-	return s == StatusPendingInstall || s == StatusPendingUpgrade || s == StatusPendingRollback
+func (x Status) pending() bool {
+	return x == StatusPendingInstall || x == StatusPendingUpgrade || x == StatusPendingRollback
 }
 
 // good reports whether the revision was in effect once.
-func (s Status) good() bool { return s == StatusDeployed || s == StatusSuperseded }
+func (x Status) good() bool { return x == StatusDeployed || x == StatusSuperseded }
 
 // Tested is the result of a chart's tests.
 type Tested string

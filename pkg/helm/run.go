@@ -17,18 +17,11 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 )
 
 // abandonTime is how long an action may take to return when none of its
 // requests is answered any more.
 const abandonTime = 2 * time.Second
-
-// The pauses before a record is written again double from the first to the longest.
-const (
-	firstWritePause   = 500 * time.Millisecond
-	longestWritePause = 10 * time.Second
-)
 
 // Settings are how actions are done.
 type Settings struct {
@@ -119,24 +112,24 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	defer context.AfterFunc(soft, func() { time.AfterFunc(c.grace, cancelHard) })()
 
 	room := newRecordRoom(c.target.Tenant)
-	prepare := func() (*attempt, error) { return c.attempt(ctx, hard, soft, request, room) }
+	prepare := func() (*execution, error) { return c.newExecution(ctx, hard, soft, request, room) }
 
-	s, err := prepare()
+	x, err := prepare()
 	if err != nil {
 		return classify("prepare "+string(request.Decision.Action), err, c.redactorFor(request.Values))
 	}
 
 	err = runBounded(hard, func() error {
-		defer func() { s.memory.giveBack() }()
+		defer func() { x.memory.giveBack() }()
 		defer room.giveBack()
 
-		return room.inRoom(soft, func() error { return c.act(s) }, func() error {
-			s.memory.giveBack()
+		return room.inRoom(soft, func() error { return c.act(x) }, func() error {
+			x.memory.giveBack()
 
 			// What it has read must not be kept while it waits.
 			fresh, err := prepare()
 			if err == nil {
-				*s = *fresh
+				*x = *fresh
 			}
 
 			return err
@@ -146,11 +139,11 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 		return nil
 	}
 
-	return explainEnd(ctx, soft, s, request, err)
+	return explainEnd(ctx, soft, x, request, err)
 }
 
 // explainEnd says why an action has failed.
-func explainEnd(ctx, soft context.Context, s *attempt, request Request, err error) error {
+func explainEnd(ctx, soft context.Context, x *execution, request Request, err error) error {
 	var endless *endlessError
 	if errors.As(err, &endless) {
 		// Nothing that the action uses may be touched any more.
@@ -167,65 +160,23 @@ func explainEnd(ctx, soft context.Context, s *attempt, request Request, err erro
 		// The revision is marked (see resumable), so that it is made again under its own number, or it stays pending, which
 		// leads to the same.
 		return &Error{Reason: ReasonInterrupted, Message: fmt.Sprintf("%s was interrupted by a stop of the controller: %s", request.Decision.Action,
-			s.values.redact(err.Error()))}
+			x.values.redact(err.Error()))}
 	}
 
 	if errors.As(err, new(*noRoomError)) {
-		return &Error{Reason: ReasonUnavailable, Message: fmt.Sprintf("%s was not tried: %s", request.Decision.Action, s.values.redact(err.Error()))}
+		return &Error{Reason: ReasonUnavailable, Message: fmt.Sprintf("%s was not tried: %s", request.Decision.Action, x.values.redact(err.Error()))}
 	}
 
 	if errors.As(err, new(*unwrittenError)) {
-		return &Error{Reason: ReasonUnreachable, Message: fmt.Sprintf("%s: %s", request.Decision.Action, s.values.redact(err.Error()))}
+		return &Error{Reason: ReasonUnreachable, Message: fmt.Sprintf("%s: %s", request.Decision.Action, x.values.redact(err.Error()))}
 	}
 
 	if soft.Err() != nil {
 		return &Error{Reason: ReasonTimeout, Message: fmt.Sprintf("%s did not end within %s: %s", request.Decision.Action,
-			request.Settings.Timeout, s.values.redact(err.Error()))}
+			request.Settings.Timeout, x.values.redact(err.Error()))}
 	}
 
-	return classify(string(request.Decision.Action), err, s.values)
-}
-
-// attempt is what an action uses. It is asked to stop with ctx; its requests end with hard.
-func (c *Client) attempt(ctx, hard, soft context.Context, request Request, room *recordRoom) (*attempt, error) {
-	s, err := c.open(hard, request.Values, room)
-	if err != nil {
-		return nil, err
-	}
-
-	s.request, s.hard, s.soft = request, hard, soft
-	s.guard.TakeOwnership = request.Settings.TakeOwnership
-	s.storage.hidden, s.storage.process = request.Decision.Resume, request.Wanted.Process
-	s.storage.again = s.writeAgain
-	s.storage.owner, s.storage.hub, s.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
-	if request.Observed != nil {
-		s.storage.list = func() (Observed, error) { return *request.Observed, nil }
-	}
-
-	// A rollback that was stopped is decided anew.
-	if action := request.Decision.Action; action == ActionInstall || action == ActionUpgrade {
-		s.storage.stopped = func() bool { return ctx.Err() != nil }
-	}
-
-	s.config.Releases.MaxHistory = request.Settings.MaxHistory
-
-	return s, nil
-}
-
-// writeAgain waits before the record of the action is written again, and reports whether there is time for that: while the action
-// goes on, until its waits end, and after that, until all ends.
-func (s *attempt) writeAgain(tries int, ended bool) bool {
-	until := s.soft
-	if ended {
-		until = s.hard
-	}
-
-	select {
-	case <-until.Done():
-		return false
-	case <-time.After(backoff.Jitter(backoff.After(tries, firstWritePause, longestWritePause))):
-		return until.Err() == nil
-	}
+	return classify(string(request.Decision.Action), err, x.values)
 }
 
 // runBounded does an action and leaves it alone if it does not end with hard: what
@@ -261,26 +212,26 @@ func runBounded(hard context.Context, act func() error) error {
 	}
 }
 
-func (c *Client) act(s *attempt) error {
-	switch s.request.Decision.Action {
+func (c *Client) act(x *execution) error {
+	switch x.request.Decision.Action {
 	case ActionInstall:
-		return c.install(s)
+		return c.install(x)
 	case ActionUpgrade:
-		return c.upgrade(s)
+		return c.upgrade(x)
 	case ActionRollback:
-		return c.rollBack(s)
+		return c.rollBack(x)
 	case ActionUninstall:
-		return c.uninstall(s)
+		return c.uninstall(x)
 	case ActionTest:
-		return c.test(s)
+		return c.test(x)
 	case ActionUnlock:
-		if err := s.mayChange(); err != nil {
+		if err := x.mayChange(); err != nil {
 			return err
 		}
 
-		return c.unlock(s, s.request.Decision.Revision)
+		return c.unlock(x, x.request.Decision.Revision)
 	default:
-		return fmt.Errorf("%q is nothing that can be done", s.request.Decision.Action)
+		return fmt.Errorf("%q is nothing that can be done", x.request.Decision.Action)
 	}
 }
 
@@ -296,10 +247,10 @@ func waitStrategy(wait bool) kube.WaitStrategy {
 // rendering is the context that Helm gets: it ends with soft until the first
 // record is made. After that Helm would only stop listening to its own work
 // while that goes on, so the waits alone are ended.
-func rendering(s *attempt) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.soft))
-	stop := context.AfterFunc(s.soft, cancel)
-	s.storage.begun = func() { stop() }
+func rendering(x *execution) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(x.soft))
+	stop := context.AfterFunc(x.soft, cancel)
+	x.storage.begun = func() { stop() }
 
 	return ctx, cancel
 }
@@ -323,22 +274,22 @@ func versionLabel(version string) string {
 
 // createNamespace makes the release's namespace if it is missing. Who may not
 // make namespaces may still use one that is there.
-func (c *Client) createNamespace(s *attempt) error {
-	client, err := kubernetes.NewForConfig(kubeclient.Bounded(s.hard, c.target.Config))
+func (c *Client) createNamespace(x *execution) error {
+	client, err := kubernetes.NewForConfig(kubeclient.Bounded(x.hard, c.target.Config))
 	if err != nil {
 		return fmt.Errorf("make a client for the workload cluster: %w", err)
 	}
 
 	namespaces := client.CoreV1().Namespaces()
-	if _, err := namespaces.Get(s.hard, c.target.Namespace, metav1.GetOptions{}); err == nil {
+	if _, err := namespaces.Get(x.hard, c.target.Namespace, metav1.GetOptions{}); err == nil {
 		return nil
 	}
 
-	_, err = namespaces.Create(s.hard, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.target.Namespace}}, metav1.CreateOptions{FieldManager: FieldManager})
+	_, err = namespaces.Create(x.hard, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.target.Namespace}}, metav1.CreateOptions{FieldManager: FieldManager})
 
 	switch {
 	case err == nil:
-		s.request.note(NoteNamespaceCreated, fmt.Sprintf("created namespace %s in the workload cluster; it stays when the release is uninstalled", c.target.Namespace))
+		x.request.note(NoteNamespaceCreated, fmt.Sprintf("created namespace %s in the workload cluster; it stays when the release is uninstalled", c.target.Namespace))
 	case !apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("create namespace %q: %w", c.target.Namespace, err)
 	}

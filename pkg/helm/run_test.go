@@ -57,7 +57,7 @@ func TestUnlock(t *testing.T) {
 		store, _, _ := newStorage(t, 0, record(1, before))
 		c := New(Target{Name: "demo"}, logr.Discard(), 0)
 
-		if err := c.unlock(&attempt{config: &action.Configuration{Releases: store}}, 1); err != nil {
+		if err := c.unlock(&execution{config: &action.Configuration{Releases: store}}, 1); err != nil {
 			t.Fatal(err)
 		}
 

@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 )
 
-func (c *Client) uninstall(s *attempt) error {
-	record, err := c.newest(s)
+func (c *Client) uninstall(x *execution) error {
+	record, err := c.newest(x)
 	if errors.Is(err, driver.ErrReleaseNotFound) {
 		return nil
 	}
@@ -24,19 +24,19 @@ func (c *Client) uninstall(s *attempt) error {
 		return err
 	}
 
-	s.storage.passOverHooks(record)
+	x.storage.passOverHooks(record)
 
-	if err := c.coverAll(s, record); err != nil {
+	if err := c.coverAll(x, record); err != nil {
 		return err
 	}
 
-	s.goWithout()
+	x.goWithout()
 
 	// Objects that are left need a record that knows them.
-	s.storage.keep = onceFine(func() error {
-		err := cmp.Or(s.guard.Undeleted(), s.soft.Err())
+	x.storage.keep = onceFine(func() error {
+		err := cmp.Or(x.guard.Undeleted(), x.soft.Err())
 		if err == nil {
-			err = c.allGone(s, record.Manifest)
+			err = c.allGone(x, record.Manifest)
 		}
 
 		if err != nil {
@@ -46,16 +46,16 @@ func (c *Client) uninstall(s *attempt) error {
 		return nil
 	})
 
-	uninstall := action.NewUninstall(s.config)
-	uninstall.DisableHooks = s.request.Settings.DisableHooks
-	uninstall.Timeout = s.request.Settings.Timeout
-	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(s.soft)}
+	uninstall := action.NewUninstall(x.config)
+	uninstall.DisableHooks = x.request.Settings.DisableHooks
+	uninstall.Timeout = x.request.Settings.Timeout
+	uninstall.WaitStrategy, uninstall.WaitOptions = kube.StatusWatcherStrategy, []kube.WaitOption{kube.WithWaitContext(x.soft)}
 
-	if err := s.mayChange(); err != nil {
+	if err := x.mayChange(); err != nil {
 		return err
 	}
 
-	s.storage.progress = key(c.target.Name, record.Version)
+	x.storage.progress = key(c.target.Name, record.Version)
 
 	response, err := uninstall.Run(c.target.Name)
 
@@ -63,15 +63,15 @@ func (c *Client) uninstall(s *attempt) error {
 	case err == nil:
 		if response != nil && response.Info != "" {
 			// On one line: it names the objects in a list.
-			s.request.note(NoteObjectsKept, s.values.redact(strings.Join(strings.Fields(response.Info), " ")))
+			x.request.note(NoteObjectsKept, x.values.redact(strings.Join(strings.Fields(response.Info), " ")))
 		}
 
 		return nil
 	case errors.Is(err, driver.ErrReleaseNotFound):
 		return nil
-	case s.last.get() != "" && strings.HasPrefix(err.Error(), "failed to delete release"):
+	case x.last.get() != "" && strings.HasPrefix(err.Error(), "failed to delete release"):
 		// Helm's error names the release only.
-		return fmt.Errorf("%w: %s", err, s.last.get())
+		return fmt.Errorf("%w: %s", err, x.last.get())
 	default:
 		return err
 	}
@@ -96,19 +96,19 @@ func onceFine(ask func() error) func() error {
 // allGone is an error if an object of a manifest is still there, or cannot be
 // looked for. Helm deletes only what it can read, says nothing of the rest, and
 // takes an object in an unknown state for one that is gone.
-func (c *Client) allGone(s *attempt, manifest string) error {
+func (c *Client) allGone(x *execution, manifest string) error {
 	due, err := toDelete(manifest)
 	if err != nil {
 		return err
 	}
 
-	objects, err := build(s, due)
+	objects, err := build(x, due)
 	if err != nil {
 		return err
 	}
 
 	for _, info := range objects {
-		live, there, err := s.guard.Live(info)
+		live, there, err := x.guard.Live(info)
 		if err != nil {
 			return fmt.Errorf("whether %s is gone cannot be told: %w", drift.Identify(info), err)
 		}
