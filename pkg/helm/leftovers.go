@@ -3,17 +3,12 @@ package helm
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"helm.sh/helm/v4/pkg/kube"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
-	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
@@ -160,74 +155,4 @@ func began(attempted map[drift.Object]time.Time, info *resource.Info) time.Time 
 	}
 
 	return latest
-}
-
-// namesIn are the names of the objects of a stored manifest.
-func (c *Client) namesIn(stored string) ([]drift.Object, error) {
-	objects, err := objectsOf(stored)
-	if err != nil {
-		return nil, fmt.Errorf("read the manifest of the release: %w", err)
-	}
-
-	names := make([]drift.Object, 0, len(objects))
-	for _, object := range objects {
-		names = append(names, c.named(object))
-	}
-
-	return names, nil
-}
-
-// isNamed reports whether an object of the cluster's kinds is the one that a manifest names. One outside namespaces is it
-// in whatever namespace a manifest puts it.
-func isNamed(info *resource.Info, named drift.Object) bool {
-	object := drift.Identify(info)
-
-	return object.Group == named.Group && object.Kind == named.Kind && object.Name == named.Name &&
-		(object.Namespace == "" || object.Namespace == named.Namespace)
-}
-
-// locate finds objects in the cluster's kinds. Of a kind that it does not serve any more, there are none.
-func locate(x *execution, objects map[drift.Object]time.Time) (kube.ResourceList, error) {
-	mapper, err := x.config.RESTClientGetter.ToRESTMapper()
-	if err != nil {
-		return nil, fmt.Errorf("look at the kinds of the cluster: %w", err)
-	}
-
-	var names strings.Builder
-
-	// In one order: people are told of them.
-	for _, object := range slices.SortedFunc(maps.Keys(objects), func(a, b drift.Object) int { return strings.Compare(a.String(), b.String()) }) {
-		if object.Name == "" { // a generated name has no counterpart
-			continue
-		}
-
-		kind := schema.GroupKind{Group: object.Group, Kind: object.Kind}
-
-		mapping, err := mapper.RESTMapping(kind)
-		if meta.IsNoMatchError(err) {
-			if err := x.guard.MustBeUnserved(kind); err != nil {
-				return nil, fmt.Errorf("no object was changed, because failed revisions of the release name %s: %w", object, err)
-			}
-
-			continue
-		}
-
-		if err != nil {
-			return nil, fmt.Errorf("look at the kinds of the cluster: %w", err)
-		}
-
-		named := unstructured.Unstructured{}
-		named.SetGroupVersionKind(mapping.GroupVersionKind)
-		named.SetName(object.Name)
-		named.SetNamespace(object.Namespace)
-
-		text, err := named.MarshalJSON()
-		if err != nil {
-			return nil, err
-		}
-
-		names.WriteString("---\n" + string(text))
-	}
-
-	return build(x, names.String())
 }

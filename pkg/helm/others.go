@@ -2,12 +2,8 @@ package helm
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
-	"helm.sh/helm/v4/pkg/kube"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	"k8s.io/cli-runtime/pkg/resource"
 )
 
 // excludeOthers makes a rollback leave objects that others have by now: Helm's asks nobody, and writes over what another
@@ -44,39 +40,4 @@ func (c *Client) excludeOthers(x *execution, target, failed *releasev1.Release) 
 	tellKept(x, "not written by the rollback, and not part of the release any more, because others have them by now: ", others)
 
 	return nil
-}
-
-// build finds the objects of a stored manifest in the cluster's kinds.
-func build(x *execution, stored string) (kube.ResourceList, error) {
-	objects, err := x.config.KubeClient.Build(strings.NewReader(stored), false)
-	if err != nil {
-		return nil, fmt.Errorf("read the manifest of the release: %w", err)
-	}
-
-	return objects, nil
-}
-
-// without is a manifest without some of its objects.
-func (c *Client) without(stored string, left kube.ResourceList) (string, error) {
-	objects, err := objectsOf(stored)
-	if err != nil {
-		return "", err
-	}
-
-	var reduced strings.Builder
-
-	for _, object := range objects {
-		if slices.ContainsFunc(left, func(info *resource.Info) bool { return isNamed(info, c.named(object)) }) {
-			continue
-		}
-
-		text, err := object.MarshalJSON()
-		if err != nil {
-			return "", err
-		}
-
-		reduced.WriteString("---\n" + string(text))
-	}
-
-	return reduced.String(), nil
 }

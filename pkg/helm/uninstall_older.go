@@ -4,17 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sort"
 
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
-	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/storage/driver"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 )
@@ -143,69 +138,4 @@ func withObjectsLeft(numbers []int, statuses map[int]Status) []int {
 	}
 
 	return older
-}
-
-// joined is a manifest and those objects of an older one that it does not name.
-func (c *Client) joined(manifest, older string) (string, error) {
-	known := map[drift.Object]bool{}
-
-	objects, err := objectsOf(manifest)
-	if err != nil {
-		return "", err
-	}
-
-	for _, object := range objects {
-		known[c.named(object)] = true
-	}
-
-	if objects, err = objectsOf(older); err != nil {
-		return "", err
-	}
-
-	for _, object := range objects {
-		if known[c.named(object)] {
-			continue
-		}
-
-		text, err := object.MarshalJSON()
-		if err != nil {
-			return "", err
-		}
-
-		manifest += "\n---\n" + string(text)
-	}
-
-	return manifest, nil
-}
-
-// objectsOf are the objects of a stored manifest, in its order.
-func objectsOf(stored string) ([]*unstructured.Unstructured, error) {
-	var objects []*unstructured.Unstructured
-
-	documents := releaseutil.SplitManifests(stored)
-
-	names := slices.Collect(maps.Keys(documents))
-	sort.Sort(releaseutil.BySplitManifestsOrder(names))
-
-	for _, name := range names {
-		some, err := manifest.Objects([]byte(documents[name]))
-		if err != nil {
-			return nil, err
-		}
-
-		objects = append(objects, some...)
-	}
-
-	return objects, nil
-}
-
-// named tells objects of manifests apart: by no version, and by the namespace in
-// which they land, if they have one.
-func (c *Client) named(object *unstructured.Unstructured) drift.Object {
-	kind, namespace := object.GroupVersionKind(), object.GetNamespace()
-	if namespace == "" {
-		namespace = c.target.Namespace
-	}
-
-	return drift.Object{Group: kind.Group, Kind: kind.Kind, Namespace: namespace, Name: object.GetName()}
 }
