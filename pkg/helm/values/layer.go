@@ -31,7 +31,7 @@ type Layer struct {
 }
 
 // parse reads a layer as an object, if there is room for it.
-func (l *Layer) parse(ctx context.Context, left *room) (map[string]any, error) {
+func (l *Layer) parse(ctx context.Context, left *remaining) (map[string]any, error) {
 	// Helm's records are JSON: other bytes would be replaced there, and all of
 	// them would have one digest.
 	if !utf8.Valid(l.Text) {

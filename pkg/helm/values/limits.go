@@ -24,18 +24,18 @@ const (
 // errTooLong is a target path with too many names.
 var errTooLong = fmt.Errorf("targetPath has more than %d names: make it shorter", maxDepth-1)
 
-// room is what the values of one release may still take.
-type room struct {
+// remaining is what the values of one release may still take.
+type remaining struct {
 	left foreign.Limits
 	used bool // by a layer
 }
 
-func newRoom() *room {
-	return &room{left: foreign.Limits{Bytes: MaxBytes, Depth: maxDepth, Nodes: maxNodes, Expanded: MaxBytes}}
+func newRemaining() *remaining {
+	return &remaining{left: foreign.Limits{Bytes: MaxBytes, Depth: maxDepth, Nodes: maxNodes, Expanded: MaxBytes}}
 }
 
 // admit decides whether a layer may be parsed.
-func (r *room) admit(ctx context.Context, layer *Layer) error {
+func (r *remaining) admit(ctx context.Context, layer *Layer) error {
 	if layer.TargetPath == "" {
 		return r.together(foreign.Check(ctx, layer.Text, r.left))
 	}
@@ -49,7 +49,7 @@ func (r *room) admit(ctx context.Context, layer *Layer) error {
 }
 
 // together names the limit for all layers where what is left of it was exceeded.
-func (r *room) together(err error) error {
+func (r *remaining) together(err error) error {
 	var exceeded *foreign.LimitError
 	if !errors.As(err, &exceeded) {
 		return err
@@ -73,7 +73,7 @@ func (r *room) together(err error) error {
 }
 
 // take takes a layer that was parsed off what is left.
-func (r *room) take(layer *Layer, parsed map[string]any) {
+func (r *remaining) take(layer *Layer, parsed map[string]any) {
 	nodes, bytes := measure(parsed)
 	r.used = true
 

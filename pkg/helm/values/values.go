@@ -31,7 +31,7 @@ type Values struct {
 // with ctx is that of ctx.
 func Merge(ctx context.Context, layers []Layer) (Values, error) {
 	tree := map[string]any{}
-	left := newRoom()
+	left := newRemaining()
 
 	var secrets []string
 
