@@ -16,7 +16,7 @@ import (
 
 // begin begins an action outside of the reconciler.
 func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Context) error) {
-	where := target{
+	where := releaseKey{
 		NamespacedName: client.ObjectKeyFromObject(s.release), uid: s.release.UID,
 		cluster: clusterOf(s.release),
 	}

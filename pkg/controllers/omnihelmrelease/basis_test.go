@@ -227,11 +227,11 @@ func TestWhatIsWithdrawnDoesNotCount(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan struct{})
 
-	r.add(testTarget("a"), job{action: helm.ActionInstall}, func(context.Context) error { close(begun); <-release; return nil })
+	r.add(testKey("a"), job{action: helm.ActionInstall}, func(context.Context) error { close(begun); <-release; return nil })
 	<-begun
 
 	for range 3 {
-		r.add(testTarget("b"), job{action: helm.ActionInstall, attempt: "B"}, func(context.Context) error { return nil })
+		r.add(testKey("b"), job{action: helm.ActionInstall, attempt: "B"}, func(context.Context) error { return nil })
 		r.withdraw("b")
 		<-ended
 	}

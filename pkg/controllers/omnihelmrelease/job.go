@@ -75,8 +75,8 @@ func (j *job) begin(now time.Time) {
 	}
 }
 
-// target is the place of a release, for the limit of actions in one cluster.
-type target struct {
+// releaseKey names a release, with its cluster, for the limit of actions in one cluster.
+type releaseKey struct {
 	types.NamespacedName
 
 	uid     types.UID

@@ -59,7 +59,7 @@ func (r *runner) Start(ctx context.Context) error {
 func (r *runner) NeedLeaderElection() bool { return true }
 
 // add adds an action, unless one of the release runs already or the controller stops. The action waits for a free slot.
-func (r *runner) add(where target, added job, run func(context.Context) error) {
+func (r *runner) add(where releaseKey, added job, run func(context.Context) error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -101,7 +101,7 @@ func (r *runner) add(where target, added job, run func(context.Context) error) {
 }
 
 // end notes how an action has ended.
-func (r *runner) end(where target, err error) {
+func (r *runner) end(where releaseKey, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -125,7 +125,7 @@ func (r *runner) end(where target, err error) {
 
 // replaceEarlier removes what is kept about an earlier object of the same name. It returns false while an action of
 // that object runs, after it has interrupted the action. The caller holds the lock.
-func (r *runner) replaceEarlier(where target) bool {
+func (r *runner) replaceEarlier(where releaseKey) bool {
 	earlier, known := r.names[where.NamespacedName]
 	if !known || earlier == where.uid {
 		return true
@@ -175,7 +175,7 @@ func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
 }
 
 // inSlot runs an action in the slot that release gives back; nil: in the first of its cluster and of all clusters that it gets.
-func (r *runner) inSlot(ctx context.Context, where target, release func(), run func(context.Context) error) error {
+func (r *runner) inSlot(ctx context.Context, where releaseKey, release func(), run func(context.Context) error) error {
 	waits := release == nil
 	if waits {
 		var err error

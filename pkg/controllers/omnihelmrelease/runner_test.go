@@ -19,8 +19,8 @@ func newTestRunner(parallel int) (*runner, chan string) {
 	return newRunner(limiter.Limits[string]{PerKey: int64(parallel), Total: int64(parallel)}, time.Now, func(name types.NamespacedName) { ended <- name.Name }), ended
 }
 
-func testTarget(name string) target {
-	return target{NamespacedName: types.NamespacedName{Name: name}, uid: types.UID(name), cluster: "cluster"}
+func testKey(name string) releaseKey {
+	return releaseKey{NamespacedName: types.NamespacedName{Name: name}, uid: types.UID(name), cluster: "cluster"}
 }
 
 func TestOneActionForEachRelease(t *testing.T) {
@@ -28,8 +28,8 @@ func TestOneActionForEachRelease(t *testing.T) {
 	release := make(chan struct{})
 	wait := func(context.Context) error { <-release; return errors.New("failed") }
 
-	r.add(testTarget("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
-	r.add(testTarget("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
+	r.add(testKey("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
+	r.add(testKey("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
 
 	if found := r.job("a"); !found.running() || found.action != helm.ActionInstall {
 		t.Fatalf("the job is %+v", found)
@@ -60,7 +60,7 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	name := types.NamespacedName{Name: "a"}
 
-	r.add(testTarget("a"), job{action: helm.ActionInstall}, func(context.Context) error {
+	r.add(testKey("a"), job{action: helm.ActionInstall}, func(context.Context) error {
 		return &helm.Error{Reason: helm.ReasonTimeout, Message: "it does not return", Still: still}
 	})
 	<-ended
@@ -69,18 +69,18 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 		t.Fatalf("stuck: %+v %v", found, ok)
 	}
 
-	again := testTarget("a")
+	again := testKey("a")
 	again.uid = "made anew under the same name"
 	r.add(again, job{action: helm.ActionUpgrade}, nothing)
-	r.add(testTarget("a"), job{action: helm.ActionUpgrade}, nothing)
+	r.add(testKey("a"), job{action: helm.ActionUpgrade}, nothing)
 
 	if r.job("a").action != helm.ActionInstall || !r.job(again.uid).queued.IsZero() {
 		t.Error("another action was begun beside the one that does not return")
 	}
 
-	r.add(testTarget("b"), job{action: helm.ActionInstall}, nothing)
+	r.add(testKey("b"), job{action: helm.ActionInstall}, nothing)
 	<-ended
-	r.add(testTarget("a"), job{action: helm.ActionUninstall}, nothing)
+	r.add(testKey("a"), job{action: helm.ActionUninstall}, nothing)
 	<-ended
 	close(still)
 
@@ -92,7 +92,7 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 		t.Error("it has returned")
 	}
 
-	r.add(testTarget("a"), job{action: helm.ActionUpgrade}, nothing)
+	r.add(testKey("a"), job{action: helm.ActionUpgrade}, nothing)
 	<-ended
 }
 
@@ -101,7 +101,7 @@ func TestWithdraw(t *testing.T) {
 	r, ended := newTestRunner(1)
 	release, begun := make(chan struct{}), make(chan struct{})
 
-	r.add(testTarget("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
+	r.add(testKey("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
 		if err := r.changes("a"); err != nil {
 			return err
 		}
@@ -112,7 +112,7 @@ func TestWithdraw(t *testing.T) {
 		return ctx.Err()
 	})
 	<-begun
-	r.add(testTarget("b"), job{action: helm.ActionInstall}, func(context.Context) error {
+	r.add(testKey("b"), job{action: helm.ActionInstall}, func(context.Context) error {
 		t.Error("b ran")
 
 		return nil
@@ -137,7 +137,7 @@ func TestActionsAreLimited(t *testing.T) {
 	release, begun := make(chan struct{}), make(chan string, 2)
 
 	for _, uid := range []types.UID{"a", "b"} {
-		r.add(testTarget(string(uid)), job{action: helm.ActionInstall}, func(context.Context) error {
+		r.add(testKey(string(uid)), job{action: helm.ActionInstall}, func(context.Context) error {
 			begun <- string(uid)
 			<-release
 
@@ -164,7 +164,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, marked := make(chan struct{}), false
 
-	r.add(testTarget("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
+	r.add(testKey("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
 		close(begun)
 		<-ctx.Done()
 
@@ -173,7 +173,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 		return ctx.Err()
 	})
 	<-begun
-	r.add(testTarget("b"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
+	r.add(testKey("b"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
 	cancel()
 
@@ -189,7 +189,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 		t.Errorf("the action that waited ended with %v", found.err)
 	}
 
-	r.add(testTarget("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
+	r.add(testKey("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
 	if found := r.job("c"); !found.queued.IsZero() {
 		t.Error("an action began after the stop")
@@ -199,7 +199,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 // An object that is made again, before anybody saw that it was gone, finds nothing of the one before.
 func TestAnObjectThatIsMadeAgain(t *testing.T) {
 	r, ended := newTestRunner(2)
-	first, again := testTarget("a"), testTarget("a")
+	first, again := testKey("a"), testKey("a")
 	again.uid = "again"
 
 	r.add(first, job{action: helm.ActionInstall}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
@@ -230,7 +230,7 @@ func TestANamespaceLeavesSlotsToOthers(t *testing.T) {
 	end, begun := make(chan struct{}), make(chan string, 100)
 
 	begin := func(namespace string, i int) {
-		where := testTarget(fmt.Sprint(namespace, "-", i))
+		where := testKey(fmt.Sprint(namespace, "-", i))
 		where.Namespace, where.cluster = namespace, fmt.Sprint(namespace, "/", i)
 		f.r.runner.add(where, job{action: helm.ActionInstall}, func(context.Context) error {
 			begun <- namespace
