@@ -246,8 +246,6 @@ func (c *Client) test(x *execution) error {
 		return err
 	}
 
-	x.storage.progress = key(c.target.Name, x.request.Decision.Revision)
-
 	_, shutdown, err := tests.Run(c.target.Name)
 	if shutdown != nil {
 		if cleanUp := shutdown(); cleanUp != nil && err == nil {
@@ -258,14 +256,15 @@ func (c *Client) test(x *execution) error {
 	result := TestsPassed
 
 	if err != nil {
-		// A stop says nothing about the tests, nor does a cluster that cannot be reached.
-		if errors.Is(x.soft.Err(), context.Canceled) || reasonOf(err) == ReasonUnreachable {
+		// A stop says nothing about the tests, nor does a cluster that cannot be reached or does not answer.
+		if errors.Is(x.soft.Err(), context.Canceled) || reasonOf(err) == ReasonUnreachable || notNow(err) {
 			return err
 		}
 
 		result = TestsFailed
 	}
 
+	x.storage.result = key(c.target.Name, x.request.Decision.Revision)
 	noted := c.change(x, x.request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
 
 	return errors.Join(err, noted)

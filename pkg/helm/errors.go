@@ -82,18 +82,23 @@ func (e *unwrittenError) Error() string {
 // Unwrap returns the cause.
 func (e *unwrittenError) Unwrap() error { return e.cause }
 
-// passes reports whether a call failed for a reason that may pass by itself, so that the same call may succeed soon.
-func passes(err error) bool {
+// notNow reports whether the cluster has answered that it cannot do something at the moment.
+func notNow(err error) bool {
 	var told apierrors.APIStatus
-	if errors.As(err, &told) {
-		code := told.Status().Code
-
-		return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+	if !errors.As(err, &told) {
+		return false
 	}
 
+	code := told.Status().Code
+
+	return code == http.StatusTooManyRequests || code >= http.StatusInternalServerError
+}
+
+// passes reports whether a call failed for a reason that may pass by itself, so that the same call may succeed soon.
+func passes(err error) bool {
 	var network net.Error
 
-	return errors.As(err, &network) || errors.As(err, new(http2.StreamError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return notNow(err) || errors.As(err, &network) || errors.As(err, new(http2.StreamError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // classify makes an *Error of what Helm or the cluster said while doing something.

@@ -114,18 +114,12 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 	}, nil
 }
 
-// writeAgain waits before the record of the action is written again, and reports whether there is time for that: while the action
-// goes on, until its waits end, and after that, until all ends.
-func (x *execution) writeAgain(tries int, ended bool) bool {
-	until := x.soft
-	if ended {
-		until = x.hard
-	}
-
+// writeAgain waits before a record is written again, and reports whether there is time for that.
+func (x *execution) writeAgain(tries int) bool {
 	select {
-	case <-until.Done():
+	case <-x.hard.Done():
 		return false
 	case <-time.After(backoff.Jitter(backoff.After(tries, firstWritePause, longestWritePause))):
-		return until.Err() == nil
+		return x.hard.Err() == nil
 	}
 }

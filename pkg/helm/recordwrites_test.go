@@ -171,6 +171,68 @@ func TestTheResultOfAnActionIsWrittenAgain(t *testing.T) {
 	}
 }
 
+// The cluster is away when the revision of before is written, which is not deployed any more, and comes back.
+func TestARevisionThatIsReplacedIsWrittenAgain(t *testing.T) {
+	for _, of := range []string{"upgrade", "rollback"} {
+		t.Run(of, func(t *testing.T) {
+			t.Parallel()
+
+			r, test := newTried(t), actions[of]
+			way := r.withFaults()
+			test.before(r)
+			way.begin(fault{says: `"status":"superseded"`, times: 1, code: http.StatusServiceUnavailable})
+			r.want(test.want, test.chart)
+
+			observed, err := r.client.Observe(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			for i := range observed.Revisions {
+				if before := observed.Revisions[i]; before.Number != observed.Latest().Number && before.Status == StatusDeployed {
+					t.Errorf("revision %d is still deployed", before.Number)
+				}
+			}
+		})
+	}
+}
+
+// A failure that is not written leaves a revision that is made again: it does not wait for the cluster.
+func TestAFailureIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+
+	r := newTried(t)
+	way := r.withFaults()
+	r.want(ActionInstall, configMap("one"))
+	way.begin(fault{says: `"status":"failed"`, times: 1000, code: http.StatusServiceUnavailable})
+	r.wantError(ActionUpgrade, configMap("two")+notValid, "Not-Valid")
+
+	if got := way.written(); got != 1 {
+		t.Errorf("it was written %d times", got)
+	}
+}
+
+// A cluster that takes no writes of Secrets still deletes: an uninstall does not wait until it may note that it has begun.
+func TestAnUninstallThatCannotNoteThatItHasBegun(t *testing.T) {
+	for name, hooks := range map[string]string{"without hooks": "", "with a hook": hook("pre-delete", "hook-succeeded")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+
+			r := newTried(t)
+			way := r.withFaults()
+			r.want(ActionInstall, configMap("one")+hooks)
+			way.begin(fault{says: `"status":"uninstalling"`, times: 1000, code: http.StatusInternalServerError})
+
+			r.wanted.Absent = true
+			r.want(ActionUninstall, configMap("one")+hooks)
+
+			if left := r.paths(); len(left) > 0 {
+				t.Errorf("left: %v", left)
+			}
+		})
+	}
+}
+
 // An action whose result cannot be written has not succeeded. If the cluster is away, it did not fail either.
 func TestTheResultOfAnActionCannotBeWritten(t *testing.T) {
 	for name, limit := range map[string]struct {

@@ -27,8 +27,9 @@ import (
 // made it in labels: other clients copy our labels to the revisions that they make,
 // and those are not ours.
 //
-// A write of the record in which the action notes how far it is, and how it has ended, is tried again if the cluster does not
-// answer it: Helm tries once, and passes over most of these errors. It names no version of the record, so it may be made twice.
+// A write that says that the action has succeeded is tried again if the cluster does not answer it, as is one that says that a
+// revision is replaced by that: Helm tries once, and passes over most of these errors. It names no version of the record, so it
+// may be made twice. A failure that is not written leaves a revision that is made again, which is right where the cluster is away.
 //
 // If a stop of the controller ends the action, the record says so in the same write that says that it failed: a process that
 // dies behind that write leaves no failure, from which the next one would roll back.
@@ -73,13 +74,13 @@ type resumable struct {
 	made string
 	// makes is the name of that revision's record; empty before there is one.
 	makes string
-	// progress is the name of the record in which the action notes how far it is; empty before there is one.
-	progress string
-	// unwritten is why the last write of that record failed.
+	// result is the name of the record that says how the action has ended; empty before there is one.
+	result string
+	// unwritten is why that could not be written.
 	unwritten error
-	// again waits before a write is tried again, and reports whether it may be: of an action that goes on, or of one that has ended.
-	again func(tries int, ended bool) bool
-	// goesOn is the record of an uninstall that goes on behind its pre-delete hooks, as it was; nil if none does.
+	// again waits before a write is tried again, and reports whether it may be.
+	again func(tries int) bool
+	// goesOn is the record of an uninstall that is behind its pre-delete hooks, as it was then; nil if none is.
 	goesOn *releasev1.Release
 	// prerendered is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
 	prerendered, original *chart.Chart
@@ -96,7 +97,7 @@ type resumable struct {
 func newResumable(wrapped driver.Driver, name string, list func() (Observed, error)) *resumable {
 	return &resumable{
 		Driver: wrapped, release: name, begun: func() {}, redact: func(text string) string { return text }, stopped: func() bool { return false }, list: list,
-		again: func(int, bool) bool { return false },
+		again: func(int) bool { return false },
 		read:  map[string]*releasev1.Release{}, placeholders: map[*releasev1.Release]struct{}{},
 	}
 }
@@ -231,7 +232,7 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 		record.Manifest = *r.reduced
 	}
 
-	r.made, r.makes, r.progress = record.Manifest, name, name
+	r.made, r.makes, r.result = record.Manifest, name, name
 
 	if again {
 		err := r.Update(name, made)
@@ -270,6 +271,7 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 		return err
 	}
 
+	r.passedHooks(record)
 	r.restore(record)
 
 	if _, placeholder := r.placeholders[record]; placeholder {
@@ -303,15 +305,14 @@ func (r *resumable) Update(name string, changed release.Releaser) error {
 // write overwrites a record.
 func (r *resumable) write(name string, record *releasev1.Release) error {
 	err := r.Driver.Update(name, record)
-	if name != r.progress {
+
+	succeeded := name == r.result && record.Info.Status == common.StatusDeployed
+	if replaced := r.result != "" && record.Info.Status == common.StatusSuperseded; !succeeded && !replaced {
 		return err
 	}
 
-	status := Status(record.Info.Status)
-	ended := !status.pending() && status != StatusUninstalling
-
 	for tries := 1; err != nil && passes(err); tries++ {
-		if !r.again(tries, ended) {
+		if !r.again(tries) {
 			err = &unwrittenError{record: name, cause: err}
 
 			break
@@ -323,7 +324,9 @@ func (r *resumable) write(name string, record *releasev1.Release) error {
 		}
 	}
 
-	r.unwritten = err
+	if succeeded {
+		r.unwritten = err
+	}
 
 	return err
 }
@@ -367,8 +370,15 @@ func (r *resumable) restore(record *releasev1.Release) {
 	record.Info.Deleted = r.goesOn.Info.Deleted
 
 	for i, hook := range r.goesOn.Hooks {
-		if hook != nil {
-			record.Hooks[i].Events = hook.Events
+		if hook == nil {
+			continue
+		}
+
+		record.Hooks[i].Events = hook.Events
+
+		// It may be a post-delete hook, too, and run as one.
+		if isPreDelete(hook) {
+			record.Hooks[i].LastRun = hook.LastRun
 		}
 	}
 }

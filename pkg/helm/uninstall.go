@@ -55,8 +55,6 @@ func (c *Client) uninstall(x *execution) error {
 		return err
 	}
 
-	x.storage.progress = key(c.target.Name, record.Version)
-
 	response, err := uninstall.Run(c.target.Name)
 
 	switch {

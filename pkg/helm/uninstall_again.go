@@ -26,6 +26,13 @@ func isPreDelete(hook *releasev1.Hook) bool {
 	return hook != nil && slices.Contains(hook.Events, releasev1.HookPreDelete)
 }
 
+// passedHooks keeps the record of an uninstall from the moment when all its pre-delete hooks have succeeded.
+func (r *resumable) passedHooks(record *releasev1.Release) {
+	if r.goesOn == nil && hooksDone(record) {
+		r.goesOn = copyRecord(record)
+	}
+}
+
 // passOverHooks keeps the pre-delete hooks of an uninstall that goes on from Helm. What is written of them stays; see restore.
 func (r *resumable) passOverHooks(record *releasev1.Release) {
 	if !hooksDone(record) {

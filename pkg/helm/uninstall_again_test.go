@@ -52,6 +52,32 @@ func TestAnUninstallRunsItsHooksOnce(t *testing.T) {
 	}
 }
 
+// A hook that runs before and after the objects are deleted has succeeded before they are, whatever becomes of it then.
+func TestAnUninstallRunsAHookForBothOnceBefore(t *testing.T) {
+	r := newTried(t)
+	chart := configMap("one") + configMap("two") + hook(`"pre-delete,post-delete"`, "")
+	r.want(ActionInstall, chart)
+
+	made := 0
+	r.before = func(request *http.Request) {
+		if isMade := request.Method == http.MethodPatch || request.Method == http.MethodPost; isMade && request.URL.Path == configMapPath("taken") {
+			made++
+		}
+	}
+
+	r.wanted.Absent, r.hidden = true, configMapPath("two")
+
+	for range 3 {
+		if got, err := r.step(chart); got != ActionUninstall || err == nil || !strings.Contains(err.Error(), "ConfigMap apps/two") {
+			t.Fatalf("%s: %v", got, err)
+		}
+	}
+
+	if made != 4 { // once before, and after each try
+		t.Errorf("it was made %d times", made)
+	}
+}
+
 func preDelete(record *releasev1.Release) []*releasev1.Hook {
 	var found []*releasev1.Hook
 
