@@ -55,19 +55,26 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 		}
 
 		pause := pauses.Next()
-		if !synced && m.leftToFirst(resourceType) {
-			pause = max(pause, backoff.Jitter(m.options.AwayDelay))
+		if !synced {
+			pause = m.pauseOfOutage(resourceType, pause)
 		}
 
 		m.waitToReopen(ctx, pause, reopened)
 	}
 }
 
-// leftToFirst reports whether a watch may leave it to that of the first kind to find out that Omni is back: all are lost, and
-// that one reopens the others when it is complete. Each request that Omni does not answer has been signed and sent for nothing,
-// and there are as many as kinds for each connection.
-func (m *Mirror) leftToFirst(resourceType resource.Type) bool {
-	return resourceType != mirroredKinds()[0].resourceType && m.health.allLost()
+// pauseOfOutage returns the pause of a watch that could not be opened. In an outage that is no restart of Omni, the watch of the first
+// kind finds out often whether Omni is back, and reopens the others when it is complete: each request that Omni does not answer has
+// been signed and sent for nothing, and there are as many as kinds for each connection.
+func (m *Mirror) pauseOfOutage(resourceType resource.Type, pause time.Duration) time.Duration {
+	switch lost, all := m.health.allLost(); {
+	case !all || m.options.Now().Sub(lost) < OutageGrace:
+		return pause
+	case resourceType == mirroredKinds()[0].resourceType:
+		return min(pause, backoff.Jitter(m.options.AwayFirstDelay))
+	default:
+		return max(pause, backoff.Jitter(m.options.AwayDelay))
+	}
 }
 
 // waitToReopen waits before a watch is opened again. Watches that ReopenWatches wakes still wait for a short random

@@ -82,14 +82,14 @@ func (k *healthKeeper) synced() bool {
 	return k.current.Synced
 }
 
-// allLost reports whether every watch has failed.
-func (k *healthKeeper) allLost() bool {
+// allLost reports whether every watch has failed, and since when the copy is not complete.
+func (k *healthKeeper) allLost() (since time.Time, all bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 
 	_, lost := k.lostWatches()
 
-	return lost == len(mirroredKinds())
+	return k.current.Since, lost == len(mirroredKinds())
 }
 
 // lost records a failed watch. It reports whether Health changed.
@@ -184,7 +184,8 @@ func (k *healthKeeper) message() string {
 	}
 }
 
-// lostWatches returns how many watches have failed, and the first by name, so that the same failures give the same message.
+// lostWatches returns how many watches have failed, and the first by name, so that the same failures give the same message; that of
+// the first kind before all others, because in an outage its failure is the newest.
 func (k *healthKeeper) lostWatches() (first resource.Type, lost int) {
 	for resourceType, err := range k.missing {
 		if err == nil {
@@ -194,6 +195,10 @@ func (k *healthKeeper) lostWatches() (first resource.Type, lost int) {
 		if lost++; lost == 1 || resourceType < first {
 			first = resourceType
 		}
+	}
+
+	if asks := mirroredKinds()[0].resourceType; k.missing[asks] != nil {
+		first = asks
 	}
 
 	return first, lost

@@ -22,8 +22,10 @@ const (
 	// all of them are back soon after the first.
 	resyncMinDelay = 500 * time.Millisecond
 	resyncMaxDelay = 15 * time.Second
-	// awayDelay is the pause of all watches but one while none can be opened, shortened by up to half at random: see leftToFirst.
-	awayDelay = 2 * time.Minute
+	// awayFirstDelay and awayDelay are the pauses of the first kind's watch and of the others while none can be opened, shortened by
+	// up to half at random: see pauseOfOutage.
+	awayFirstDelay = 2 * time.Second
+	awayDelay      = 2 * time.Minute
 	// writeVisibleTimeout is how long the mirror waits for one of our own writes. Afterwards it no longer reports
 	// ErrBehind for it, and opens the watch again that has not shown it.
 	writeVisibleTimeout = 10 * time.Second
@@ -41,8 +43,8 @@ type Options struct {
 	HealthChanged func()
 	// ResyncMinDelay and ResyncMaxDelay replace the defaults.
 	ResyncMinDelay, ResyncMaxDelay time.Duration
-	// AwayDelay replaces the default.
-	AwayDelay time.Duration
+	// AwayFirstDelay and AwayDelay replace the defaults.
+	AwayFirstDelay, AwayDelay time.Duration
 	// BootstrapTimeout replaces the default.
 	BootstrapTimeout time.Duration
 	// WriteVisibleTimeout replaces the default.
@@ -85,6 +87,7 @@ func (o Options) withDefaults() Options {
 	}{
 		{&o.ResyncMinDelay, resyncMinDelay},
 		{&o.ResyncMaxDelay, resyncMaxDelay},
+		{&o.AwayFirstDelay, awayFirstDelay},
 		{&o.AwayDelay, awayDelay},
 		{&o.BootstrapTimeout, bootstrapTimeout},
 		{&o.WriteVisibleTimeout, writeVisibleTimeout},

@@ -134,7 +134,12 @@ func (a *awayOmni) WatchKind(ctx context.Context, kind resource.Kind, events cha
 func TestOneWatchAsksWhileOmniIsAway(t *testing.T) {
 	source := &awayOmni{FakeOmni: omnitest.NewFakeOmni(), requests: map[resource.Type]int{}}
 
-	m := Start(t.Context(), source, Options{ResyncMinDelay: time.Millisecond, ResyncMaxDelay: 2 * time.Millisecond, AwayDelay: time.Hour})
+	var passed atomic.Int64 // of the clock
+
+	m := Start(t.Context(), source, Options{
+		ResyncMinDelay: time.Millisecond, ResyncMaxDelay: 2 * time.Millisecond, AwayFirstDelay: 2 * time.Millisecond, AwayDelay: time.Hour,
+		Now: func() time.Time { return time.Now().Add(time.Duration(passed.Load())) },
+	})
 	defer m.Stop()
 
 	asked := func(resourceType resource.Type) int {
@@ -144,13 +149,32 @@ func TestOneWatchAsksWhileOmniIsAway(t *testing.T) {
 		return source.requests[resourceType]
 	}
 
-	omnitest.Eventually(t, "many requests of the first kind", func() bool { return asked(omnires.ClusterType) > 500 })
+	// It may be a restart: all of them ask.
+	for _, kind := range mirroredKinds() {
+		omnitest.Eventually(t, "many requests for "+kind.resourceType, func() bool { return asked(kind.resourceType) > 100 })
+	}
 
-	// Until all are lost, the others ask as often.
+	passed.Store(int64(OutageGrace))
+	omnitest.Eventually(t, "pauses of an outage", func() bool {
+		before := asked(omnires.MachineSetType)
+		time.Sleep(50 * time.Millisecond)
+
+		return asked(omnires.MachineSetType) == before
+	})
+
+	first, others := asked(omnires.ClusterType), 0
 	for _, kind := range mirroredKinds()[1:] {
-		if requests := asked(kind.resourceType); requests > 100 {
-			t.Errorf("%d requests for %s", requests, kind.resourceType)
-		}
+		others -= asked(kind.resourceType)
+	}
+
+	omnitest.Eventually(t, "many requests of the first kind", func() bool { return asked(omnires.ClusterType) > first+500 })
+
+	for _, kind := range mirroredKinds()[1:] {
+		others += asked(kind.resourceType)
+	}
+
+	if others > len(mirroredKinds()) {
+		t.Errorf("%d requests of the others", others)
 	}
 
 	source.mu.Lock()
