@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
@@ -103,7 +103,7 @@ func (s *server) wantReadable(t *testing.T) {
 
 	for _, path := range []string{clusters + "?resourceVersion=0", clusters, "/readyz/watch-caches"} {
 		status, body := s.get(t, path, "")
-		if depth := validation.Depth(body); status != http.StatusOK || depth > 300 {
+		if depth := foreign.DepthOfJSON(body); status != http.StatusOK || depth > 300 {
 			t.Fatalf("%s: status %d, %d levels: %.300s", path, status, depth, body)
 		}
 	}

@@ -146,6 +146,31 @@ func sizeOfJSON(text []byte) Size {
 	return total
 }
 
+// DepthOfJSON is how deep objects and lists are nested in a valid JSON text; 0 for a text, a number or null.
+func DepthOfJSON[Text string | []byte](raw Text) int {
+	deepest, current, quoted := 0, 0, false
+
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '\\':
+			i++ // only strings have backslashes; whatever is escaped, it ends nothing
+		case '"':
+			quoted = !quoted
+		case '{', '[':
+			if !quoted {
+				current++
+				deepest = max(deepest, current)
+			}
+		case '}', ']':
+			if !quoted {
+				current--
+			}
+		}
+	}
+
+	return deepest
+}
+
 // endOfString is where the string that begins at start ends: the index of its closing quote.
 func endOfString(text []byte, start int) int {
 	for i := start + 1; i < len(text); i++ {

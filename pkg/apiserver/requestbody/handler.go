@@ -18,6 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/memory"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
@@ -37,21 +38,11 @@ const (
 	// that whoever reads JSON allows: a list, a watch event and a patch add levels of their own.
 	maxBodyDepth = 1000
 
-	// The memory that a request takes until its work is done: its text some times over, and for each value its entries
-	// in the typed object, in the stored object, and in the structures of field ownership. Measured: 50,000 empty
-	// objects in a free-form block take 74 MiB.
-	copiesOfBody  = 6
-	bytesPerValue = 1400
-
 	// maxCopied is how many bytes all copy operations of one JSON patch may add together. The library's limit of 3
 	// MiB, filled with empty objects, would become a gigabyte in memory.
 	maxCopied = 256 << 10
 	// bytesPerCopied is the memory for one copied byte: two bytes make a value.
-	bytesPerCopied = bytesPerValue / 2
-
-	// The library that applies merge patches and JSON patches keeps the rest of the text at each level that it reads.
-	// Measured for 900 KiB: 80 MiB with 64 levels, 276 MiB with 260.
-	mergedPerByteAndLevel = 1.25
+	bytesPerCopied = memory.PerValue / 2
 
 	// bodyWait is how long a request waits for its part of the budget.
 	bodyWait = 20 * time.Second

@@ -13,8 +13,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/memory"
 )
 
 // limits returns the bounds on a decoded body.
@@ -32,7 +32,7 @@ func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 		return nil, err
 	}
 
-	cost := int64(len(body))*copiesOfBody + valuesOf(body)*bytesPerValue
+	cost := int64(len(body))*memory.Copies + valuesOf(body)*memory.PerValue
 
 	patch := readJSONPatch(r, body)
 	if patch.copies {
@@ -63,12 +63,12 @@ func mergedBytes(r *http.Request, body []byte, patch jsonPatch) int64 {
 		return 0
 	}
 
-	bytes, levels := len(body), validation.Depth(body)
+	bytes, levels := len(body), foreign.DepthOfJSON(body)
 	if patch.copies {
 		bytes, levels = bytes+maxCopied, levels+patch.levels
 	}
 
-	return int64(mergedPerByteAndLevel * float64(bytes) * float64(levels))
+	return int64(memory.RestPerByteAndLevel * float64(bytes) * float64(levels))
 }
 
 // check applies the limits to a body.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
 const (
@@ -29,7 +30,7 @@ func validateFreeForm(path *field.Path, remedy string, blocks ...v1alpha1.FreeFo
 	size := 0
 
 	for i := range blocks {
-		if size += len(blocks[i].Raw); Depth(blocks[i].Raw) > maxDepth {
+		if size += len(blocks[i].Raw); foreign.DepthOfJSON(blocks[i].Raw) > maxDepth {
 			return field.ErrorList{invalidValue(path, fmt.Sprintf("is nested deeper than %d levels: make it flatter", maxDepth))}
 		}
 	}
@@ -39,31 +40,6 @@ func validateFreeForm(path *field.Path, remedy string, blocks ...v1alpha1.FreeFo
 	}
 
 	return field.ErrorList{invalidValue(path, fmt.Sprintf("has %d KiB, at most %d KiB fit: %s", (size+1023)>>10, maxFreeForm>>10, remedy))}
-}
-
-// Depth is how deep objects and lists are nested in a valid JSON text; 0 for a text, a number or null.
-func Depth[Text string | []byte](raw Text) int {
-	deepest, current, quoted := 0, 0, false
-
-	for i := 0; i < len(raw); i++ {
-		switch raw[i] {
-		case '\\':
-			i++ // only strings have backslashes; whatever is escaped, it ends nothing
-		case '"':
-			quoted = !quoted
-		case '{', '[':
-			if !quoted {
-				current++
-				deepest = max(deepest, current)
-			}
-		case '}', ']':
-			if !quoted {
-				current--
-			}
-		}
-	}
-
-	return deepest
 }
 
 // warningsForNumbers advises quoting integers that server-side apply would change: it decodes integers of more than

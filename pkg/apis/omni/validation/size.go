@@ -27,7 +27,7 @@ const maxSpecValues = 50_000
 // ValidateSpecSize returns an error if a spec, encoded as JSON, is too large to be stored, nested too deep, or has too
 // many values.
 func ValidateSpecSize(encoded []byte) field.ErrorList {
-	if Depth(encoded) > MaxSpecDepth {
+	if foreign.DepthOfJSON(encoded) > MaxSpecDepth {
 		return field.ErrorList{field.Invalid(field.NewPath("spec"), field.OmitValueType{},
 			fmt.Sprintf("is nested deeper than %d levels: make it flatter", MaxSpecDepth))}
 	}

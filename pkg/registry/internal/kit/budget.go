@@ -12,17 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/registry/rest"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/memory"
 )
 
 const (
-	// The memory that an update of a stored object takes: its text some times over, and for each value its entries in
-	// the object before, in the object after, and in the structures of field ownership.
-	copiesOfObject = 6
-	bytesPerValue  = 1400
-	// restPerByteAndLevel is for JSON texts in the object. The library that applies patches keeps the rest of a text at
-	// each level that it reads, and a short patch can have it read all of them (see requestbody).
-	restPerByteAndLevel = 1.25
-
 	// updatesBudget is the memory that all running updates together may take for the objects they change, in bytes.
 	// An update that needs more than all of it runs alone.
 	updatesBudget = 128 << 20
@@ -112,9 +106,10 @@ func (w *weighed) release() {
 	w.held = 0
 }
 
-// costOf estimates the memory that an update of an object takes, in bytes.
+// costOf estimates the memory that an update of an object takes, in bytes. The rests are those of JSON texts in the object: a short
+// patch can have the library read all levels of them.
 func costOf(object runtime.Object) int64 {
 	size := sizeOf(reflect.ValueOf(object))
 
-	return 1 + size.bytes*copiesOfObject + size.values*bytesPerValue + int64(restPerByteAndLevel*float64(size.rests))
+	return 1 + size.bytes*memory.Copies + size.values*memory.PerValue + int64(memory.RestPerByteAndLevel*float64(size.rests))
 }

@@ -5,7 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
 // size is the length of the texts in a value, the number of its values, and the length of its JSON texts times their
@@ -62,7 +62,7 @@ func sizeOf(value reflect.Value) size {
 
 // sizeOfText counts the values of a JSON text: one of these characters precedes each value but the first.
 func sizeOfText[Text string | []byte](text Text) size {
-	total := size{values: 1, bytes: int64(len(text)), rests: int64(len(text)) * int64(validation.Depth(text))}
+	total := size{values: 1, bytes: int64(len(text)), rests: int64(len(text)) * int64(foreign.DepthOfJSON(text))}
 
 	for i := range len(text) {
 		switch text[i] {

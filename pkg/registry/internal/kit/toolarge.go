@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
 
 // maxOwnershipDepth is how deep an entry of managedFields may be nested: what the deepest spec needs, which is a level
@@ -56,7 +57,7 @@ func ownershipDepth(entry metav1.ManagedFieldsEntry) int {
 		return 0
 	}
 
-	return validation.Depth(entry.FieldsV1.GetRawString())
+	return foreign.DepthOfJSON(entry.FieldsV1.GetRawString())
 }
 
 // tooLarge is etcd's error for a large object. Clients see the wrapped status. The library's handlers recognise it by
