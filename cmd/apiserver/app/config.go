@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
@@ -108,32 +109,58 @@ func (o *Options) applyServing(config *apiserver.Config) error {
 func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error {
 	generic := config.Generic
 
+	client, dynamicClient, err := o.connectToHub(ctx, config)
+	if err != nil {
+		return err
+	}
+
+	if err := o.applyAuth(generic); err != nil {
+		return err
+	}
+
+	if err := o.Features.ApplyTo(&generic.Config, client, generic.SharedInformerFactory); err != nil {
+		return fmt.Errorf("set up features: %w", err)
+	}
+
+	return o.applyAdmission(generic, client, dynamicClient)
+}
+
+// connectToHub waits for the hub and finds out which one it is.
+func (o *Options) connectToHub(ctx context.Context, config *apiserver.Config) (kubernetes.Interface, dynamic.Interface, error) {
+	generic := config.Generic
+
 	if err := o.Hub.ApplyTo(generic); err != nil {
-		return fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
+		return nil, nil, fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
 	}
 
 	generic.ClientConfig.UserAgent = version.Get().UserAgent("omni-apiserver")
 
 	client, err := kubernetes.NewForConfig(generic.ClientConfig)
 	if err != nil {
-		return fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
+		return nil, nil, fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
 	}
 
 	dynamicClient, err := dynamic.NewForConfig(generic.ClientConfig)
 	if err != nil {
-		return fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
+		return nil, nil, fmt.Errorf("connect to the hub (--kubeconfig): %w", err)
 	}
 
 	if err := startup.WaitForHub(ctx, client, o.Admission); err != nil {
-		return err
+		return nil, nil, err
 	}
 
 	if config.Registry.HubID, err = hub.Identify(ctx, generic.ClientConfig, o.HubID, "omni-apiserver"); err != nil {
-		return err
+		return nil, nil, err
 	}
 
 	klog.InfoS("The hub in marks of ownership", "id", config.Registry.HubID)
 
+	return client, dynamicClient, nil
+}
+
+// applyAuth sets up who may ask, and what they may do. Our own parts wrap what the library has set up, so they come after it:
+// AuthorizeNamesLast wraps both the authenticator and the authorizer.
+func (o *Options) applyAuth(generic *genericapiserver.RecommendedConfig) error {
 	if err := o.Authentication.ApplyTo(&generic.Authentication, generic.SecureServing, generic.OpenAPIConfig); err != nil {
 		return fmt.Errorf("set up authentication: %w", err)
 	}
@@ -146,10 +173,10 @@ func (o *Options) applyHub(ctx context.Context, config *apiserver.Config) error 
 
 	apiserver.AuthorizeNamesLast(&generic.Config)
 
-	if err := o.Features.ApplyTo(&generic.Config, client, generic.SharedInformerFactory); err != nil {
-		return fmt.Errorf("set up features: %w", err)
-	}
+	return nil
+}
 
+func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, client kubernetes.Interface, dynamicClient dynamic.Interface) error {
 	ownPlugins, err := apiserver.AdmissionInitializer(&generic.Config, initializer.Choices{
 		ControllerNamespaces: o.ControllerNamespaces, CheckReferences: o.CheckReferences,
 	})
