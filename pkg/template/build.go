@@ -158,7 +158,7 @@ func machineClass(class *v1alpha1.MachineClass) (*machineClassSection, error) {
 		return nil, nil //nolint:nilnil // none is no error
 	}
 
-	count, unlimited, err := class.Machines()
+	count, unlimited, err := class.Count()
 
 	switch {
 	case err != nil:

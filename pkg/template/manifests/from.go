@@ -235,7 +235,7 @@ func (m *maker) machineSet(document *machineSetDocument) (
 func sizeOf(text string) (*intstr.IntOrString, error) {
 	spelled := intstr.FromString(text)
 
-	count, unlimited, err := (&v1alpha1.MachineClass{Size: &spelled}).Machines()
+	count, unlimited, err := (&v1alpha1.MachineClass{Size: &spelled}).Count()
 	if err != nil {
 		return nil, fmt.Errorf("machineClass: %w", err)
 	}

@@ -48,9 +48,9 @@ func (m *MachineSetMachines) MachineIDs() []string {
 	return ids
 }
 
-// Machines reads the size: a number of machines, or unlimited. It returns an error if the size is missing, negative or
+// Count reads the size: a number of machines, or unlimited. It returns an error if the size is missing, negative or
 // neither a number nor one of Omni's words for unlimited.
-func (c *MachineClass) Machines() (count int32, unlimited bool, err error) {
+func (c *MachineClass) Count() (count int32, unlimited bool, err error) {
 	switch size := c.Size; {
 	case size == nil:
 		return 0, false, fmt.Errorf("size is missing")

@@ -56,7 +56,7 @@ func validateMachineClass(class *v1alpha1.MachineClass, path *field.Path) field.
 		return append(errs, field.Required(path.Child("size"), "set the number of machines, or unlimited"))
 	}
 
-	if _, _, err := class.Machines(); err != nil {
+	if _, _, err := class.Count(); err != nil {
 		errs = append(errs, field.Invalid(path.Child("size"), class.Size.String(), "must be 0 or more, or unlimited"))
 	}
 
@@ -125,7 +125,7 @@ func validateScale(machines *v1alpha1.MachineSetMachines, replicas, lowest int32
 			"this set lists its machines: add UUIDs to spec.machines or remove them there; only a set with spec.machineClass can be scaled")}
 	}
 
-	_, unlimited, err := machines.MachineClass.Machines()
+	_, unlimited, err := machines.MachineClass.Count()
 
 	switch {
 	case unlimited || err != nil:

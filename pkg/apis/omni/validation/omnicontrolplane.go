@@ -63,7 +63,7 @@ func validateControlPlaneSize(machines *v1alpha1.MachineSetMachines, path *field
 		return nil
 	}
 
-	if count, unlimited, err := machines.MachineClass.Machines(); err == nil && !unlimited && count == 0 {
+	if count, unlimited, err := machines.MachineClass.Count(); err == nil && !unlimited && count == 0 {
 		return field.ErrorList{field.Invalid(path.Child("machineClass", "size"), 0, needsMachine+": set 1 or more")}
 	}
 

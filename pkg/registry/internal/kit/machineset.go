@@ -31,23 +31,25 @@ func MachineSetColumns[T Object](scale *Scale[T]) []Column[T] {
 	}
 }
 
-// desired is the number of machines that a set asks for: the size of its machine class, or the number of listed
-// machines.
-func desired(machines *v1alpha1.MachineSetMachines) string {
+// askedFor is how many machines a set asks for: the size of its machine class, or the number of listed machines. A size that cannot
+// be read is 0.
+func askedFor(machines *v1alpha1.MachineSetMachines) (count int32, unlimited bool) {
 	if machines.MachineClass == nil {
-		return strconv.Itoa(len(machines.Machines))
+		return int32(len(machines.Machines)), false //nolint:gosec // validation bounds the list
 	}
 
-	count, unlimited, err := machines.MachineClass.Machines()
+	count, unlimited, _ = machines.MachineClass.Count()
 
-	switch {
-	case unlimited:
+	return count, unlimited
+}
+
+func desired(machines *v1alpha1.MachineSetMachines) string {
+	count, unlimited := askedFor(machines)
+	if unlimited {
 		return v1alpha1.UnlimitedSize
-	case err != nil:
-		return "0"
-	default:
-		return strconv.Itoa(int(count))
 	}
+
+	return strconv.Itoa(int(count))
 }
 
 func className(machines *v1alpha1.MachineSetMachines) string {

@@ -123,21 +123,12 @@ func (s *Scale[T]) of(obj T) *autoscalingv1.Scale {
 
 // replicas returns the requested size. For an unlimited class that is the current size.
 func (s *Scale[T]) replicas(obj T) int32 {
-	machines := s.Machines(obj)
-	if machines.MachineClass == nil {
-		return int32(len(machines.Machines)) //nolint:gosec // validation bounds the list
-	}
-
-	count, unlimited, err := machines.MachineClass.Machines()
-
-	switch {
-	case unlimited:
+	count, unlimited := askedFor(s.Machines(obj))
+	if unlimited {
 		return s.Status(obj).Replicas
-	case err != nil:
-		return 0
-	default:
-		return count
 	}
+
+	return count
 }
 
 // scaledObject turns the update of a scale into the update of the object behind it.
