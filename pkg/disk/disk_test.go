@@ -39,17 +39,7 @@ func TestWriteFile(t *testing.T) {
 }
 
 func TestMissingDirectory(t *testing.T) {
-	missing := filepath.Join(t.TempDir(), "missing")
-
-	if err := disk.SyncDirectory(missing); err == nil {
+	if err := disk.SyncDirectory(filepath.Join(t.TempDir(), "missing")); err == nil {
 		t.Error("synced")
-	}
-
-	if free, err := disk.Free(missing); err == nil {
-		t.Errorf("%d bytes free", free)
-	}
-
-	if free, err := disk.Free(t.TempDir()); err != nil || free <= 0 {
-		t.Errorf("%d bytes free: %v", free, err)
 	}
 }
