@@ -1,18 +1,22 @@
 package omnicluster
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"google.golang.org/grpc/codes"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // resize changes what the document of the worker set asks for.
@@ -228,5 +232,48 @@ func TestApprovalIsNotUsedAgainAfterARestoreOfOmni(t *testing.T) {
 
 	if got := f.get().Status.UsedApproval; got != again {
 		t.Errorf("the status says that %q was used, want %q", got, again)
+	}
+}
+
+// Omni took the approved change, and its answer was lost, or the process was stopped then: the approval is used.
+func TestApprovalIsUsedAlthoughItsAnswerIsLost(t *testing.T) {
+	for name, stop := range map[string]bool{"the answer is lost": false, "the process is stopped": true} {
+		t.Run(name, func(t *testing.T) {
+			f := running(t)
+			f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
+			f.resize(1)
+			hash := f.approvePlan()
+
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+
+			lost := make(chan struct{})
+			fault := omnisim.Fault{Method: "Update", Type: omnires.MachineSetType, Times: 1, AnswerLost: true, Code: codes.Internal}
+			fault.OnHit = sync.OnceFunc(func() {
+				if close(lost); stop {
+					cancel()
+				}
+			})
+			f.omni.Inject(fault)
+
+			f.eventually("the update", func() string {
+				_, _ = f.loop.Reconcile(ctx, request(testNamespace, testCluster))
+
+				select {
+				case <-lost:
+					return ""
+				default:
+					return fmt.Sprint(shown(f.get()))
+				}
+			})
+
+			if stop {
+				f.restart()
+			}
+
+			if f.until("Ready", metav1.ConditionTrue, "Running"); f.get().Status.UsedApproval != hash {
+				t.Errorf("used %q, approved %q", f.get().Status.UsedApproval, hash)
+			}
+		})
 	}
 }

@@ -129,13 +129,13 @@ func (r *Reconciler[O, S]) reconcile(ctx context.Context, object O, quiet bool) 
 
 	run := r.run(ctx, object, deleting)
 
-	// A process that stops interrupts its phases; that is no failure to show.
-	if run.err != nil && ctx.Err() != nil {
+	if quiet && isConflict(run.err) {
 		return reconcile.Result{}, true, run.err
 	}
 
-	if quiet && isConflict(run.err) {
-		return reconcile.Result{}, true, run.err
+	// A process that stops interrupts its phases; that is no failure to show.
+	if run.err != nil && ctx.Err() != nil {
+		return reconcile.Result{}, true, errors.Join(run.err, r.interrupted(ctx, before, object))
 	}
 
 	if run.last.Postpones() {

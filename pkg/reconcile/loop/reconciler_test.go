@@ -289,6 +289,7 @@ func TestInterruptedRunShowsNothing(t *testing.T) {
 
 		return Outcome{}, ctx.Err()
 	}})
+	f.kind.Report = func(_ context.Context, s *scope) { s.object.Status.Endpoint = "https://omni" }
 
 	r := New(f.kind, Settings{Client: f.client, Events: f.events})
 
@@ -297,8 +298,13 @@ func TestInterruptedRunShowsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if got := conditions(f.get())["Ready"]; got != "Unknown Pending: " {
-		t.Error(got)
+	after := f.get()
+	if got := conditions(after); got["Ready"] != "Unknown Pending: " || got["First"] != "" || len(f.events.All()) > 0 {
+		t.Errorf("%v, events %q", got, f.events.All())
+	}
+
+	if after.Status.Endpoint != "https://omni" {
+		t.Errorf("what the run has done is lost: endpoint %q", after.Status.Endpoint)
 	}
 }
 

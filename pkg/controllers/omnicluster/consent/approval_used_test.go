@@ -11,8 +11,10 @@ import (
 
 // runs are runs one after another of a cluster under ConfirmDestructive: what one stores, the next one finds.
 type runs struct {
-	cluster *v1alpha1.OmniCluster
-	now     time.Time
+	cluster   *v1alpha1.OmniCluster
+	now       time.Time
+	live      []plan.SetState // that Omni has
+	manifests []string
 }
 
 func newRuns() *runs {
@@ -25,7 +27,7 @@ func newRuns() *runs {
 // plan decides on the changes that Omni would need now.
 func (r *runs) plan(changes ...plan.Change) Decision {
 	return Decide(Facts{
-		Cluster: r.cluster, Plan: &plan.Plan{Cluster: "demo", Changes: changes, Hash: plan.HashOf(changes)},
+		Cluster: r.cluster, Plan: &plan.Plan{Cluster: "demo", Changes: changes, Hash: plan.HashOf(changes), Live: r.live, LiveManifests: r.manifests},
 		SettleTime: time.Second, Now: r.now,
 	})
 }
@@ -130,6 +132,7 @@ func TestAnApprovalIsNotUsedUpTooEarly(t *testing.T) {
 
 	approved := func() *runs {
 		r := newRuns()
+		r.live = []plan.SetState{{ID: "a"}, {ID: "b"}}
 		r.store(r.plan(a, b))
 		r.approve()
 		r.store(r.plan(a, b))
@@ -189,4 +192,77 @@ func TestAnApprovalIsNotUsedUpTooEarly(t *testing.T) {
 			t.Errorf("used %q", used)
 		}
 	})
+}
+
+// The answer of an approved change may be lost, or the process ends before it writes the status: what Omni has says whether the
+// approval was used. Documents that are put back do not use it.
+func TestAnApprovalIsUsedAlthoughNobodySawIt(t *testing.T) {
+	created := time.Unix(1600000000, 0)
+	change := func(action plan.Action, kind, id, from, to string) plan.Change {
+		return plan.Change{Action: action, Type: kind, ID: id, Set: "w", Destructive: true, Created: created, OldSize: from, NewSize: to, Version: "7"}
+	}
+	scaled := change(plan.ActionUpdate, plan.TypeMachineSet, "w", "pool/5", "pool/3")
+	listed := change(plan.ActionUpdate, plan.TypeMachineSet, "w", "pool/5", "1")
+	removed := change(plan.ActionDestroy, plan.TypeMachineSet, "w", "1", "")
+	machine := change(plan.ActionDestroy, plan.TypeMachineSetNode, "m", "", "")
+	manifests := change(plan.ActionUpdate, plan.TypeManifestGroup, "g", "", "")
+	emptied := manifests
+	emptied.Members = "of objects"
+	patch := change(plan.ActionDestroy, "ConfigPatches.omni.sidero.dev", "p", "", "")
+
+	for name, test := range map[string]struct {
+		change    plan.Change
+		live      []plan.SetState
+		manifests []string
+		used      bool
+	}{
+		"a set has the new size":                     {scaled, []plan.SetState{{ID: "w", Size: "pool/3"}}, nil, true},
+		"a set has the old size":                     {scaled, []plan.SetState{{ID: "w", Size: "pool/5"}}, nil, false},
+		"somebody gave a set another size":           {scaled, []plan.SetState{{ID: "w", Size: "pool/4"}}, nil, false},
+		"a set lists its machines":                   {listed, []plan.SetState{{ID: "w", Machines: []string{"m"}}}, nil, true},
+		"a set takes its machines from a class":      {listed, []plan.SetState{{ID: "w", Size: "pool/5"}}, nil, false},
+		"a set is gone":                              {removed, []plan.SetState{{ID: "other"}}, nil, true},
+		"a set is there":                             {removed, []plan.SetState{{ID: "w"}}, nil, false},
+		"a machine left its set":                     {machine, []plan.SetState{{ID: "w", Machines: []string{"other"}}}, nil, true},
+		"a machine is in its set":                    {machine, []plan.SetState{{ID: "w", Machines: []string{"m"}}}, nil, false},
+		"a manifest group is not full any more":      {manifests, nil, []string{"other"}, true},
+		"a manifest group is full":                   {manifests, nil, []string{"g"}, false},
+		"a full group may have lost its objects":     {emptied, nil, []string{"g"}, true},
+		"a patch, of which nothing else can be seen": {patch, nil, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRuns()
+			r.store(r.plan(test.change))
+			r.approve()
+			r.store(r.plan(test.change))
+
+			hash := r.cluster.Spec.ApprovedPlan
+			r.live, r.manifests = test.live, test.manifests
+			r.store(r.plan())
+
+			if used := r.cluster.Status.UsedApproval; (used == hash) != test.used {
+				t.Errorf("used %q, approved %q", used, hash)
+			}
+
+			if again := r.plan(test.change).MayDestroy(test.change); again == test.used {
+				t.Errorf("it is approved once more: %v", again)
+			}
+		})
+	}
+}
+
+// What is approved and has to wait for Omni is no part of what may be made now, and not used.
+func TestAnApprovalIsNotUsedWhileItsChangeWaits(t *testing.T) {
+	patch := plan.Change{Action: plan.ActionUpdate, Type: "ConfigPatches.omni.sidero.dev", ID: "p", Destructive: true, Version: "7"}
+	r := newRuns()
+	r.store(r.plan(patch))
+	r.approve()
+	r.store(r.plan(patch))
+
+	patch.Destructive, patch.Version = false, ""
+
+	waits := Decide(Facts{Cluster: r.cluster, Plan: &plan.Plan{Cluster: "demo", WaitingForOmni: []plan.Change{patch}}, Now: r.now})
+	if used := waits.UsedApproval(); used != "" {
+		t.Errorf("used %q", used)
+	}
 }
