@@ -29,6 +29,8 @@ type fixture struct {
 	kind   Kind[*v1alpha1.OmniConnection, *scope]
 	// before is called before each status patch reaches the API.
 	before func(client.Client)
+	// answer is called in place of a status patch, which it may make.
+	answer func(write func() error) error
 }
 
 // scope is what the test phases share.
@@ -54,7 +56,12 @@ func newFixture(t *testing.T, object *v1alpha1.OmniConnection, phases ...Phase[*
 				f.before(c)
 			}
 
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			write := func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) }
+			if f.answer != nil {
+				return f.answer(write)
+			}
+
+			return write()
 		},
 	}).Build()
 

@@ -33,6 +33,7 @@ type Reconciler[O Object, S any] struct {
 	settings Settings
 	failures *Failures
 	written  *written
+	untold   *untold[O]
 }
 
 // New returns the reconciler of a kind.
@@ -45,7 +46,7 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 		settings.Jitter = func(interval time.Duration) time.Duration { return interval - rand.N(interval/10+1) }
 	}
 
-	return &Reconciler[O, S]{kind: kind, settings: settings, failures: newFailures(), written: newWritten()}
+	return &Reconciler[O, S]{kind: kind, settings: settings, failures: newFailures(), written: newWritten(), untold: newUntold[O]()}
 }
 
 // Failures returns the rate limiter of a controller that does not let events cut the pauses after errors short.
@@ -60,6 +61,7 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	if apierrors.IsNotFound(err) {
 		r.failures.succeeded(request)
 		r.written.forget(request)
+		r.untold.forget(request.NamespacedName)
 
 		if r.kind.Gone != nil {
 			r.kind.Gone(request.NamespacedName)
@@ -234,29 +236,32 @@ func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, object O) error 
 	return nil
 }
 
-// writeStatus patches the status if it differs, and sends the events.
+// writeStatus patches the status if it differs, and sends the events: about what is new, and about what an earlier run wrote without
+// an answer.
 func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) error {
-	if !apiequality.Semantic.DeepEqual(before, object) {
-		changed := readyChanged(before.GetReconcileStatus(), object.GetReconcileStatus())
+	told, behind := r.untold.find(before)
+	changes := !apiequality.Semantic.DeepEqual(before, object)
 
+	if changes {
 		err := r.settings.Client.Status().Patch(ctx, object, locked(before))
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 
 		if err != nil {
+			if mayBeWritten(err) {
+				r.untold.keep(told)
+			}
+
 			return fmt.Errorf("write the status: %w", err)
 		}
 
 		r.written.note(object)
+	}
 
-		if changed != nil {
-			r.announce(object, *changed)
-		}
-
-		if r.kind.StatusWritten != nil {
-			r.kind.StatusWritten(before, object)
-		}
+	if changes || behind {
+		r.untold.forget(client.ObjectKeyFromObject(object))
+		r.tell(told, object)
 	}
 
 	if r.kind.Reported != nil {
@@ -264,6 +269,17 @@ func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) er
 	}
 
 	return nil
+}
+
+// tell sends the events about what is new in a status that was written.
+func (r *Reconciler[O, S]) tell(before, object O) {
+	if changed := readyChanged(before.GetReconcileStatus(), object.GetReconcileStatus()); changed != nil {
+		r.announce(object, *changed)
+	}
+
+	if r.kind.StatusWritten != nil {
+		r.kind.StatusWritten(before, object)
+	}
 }
 
 // locked returns a merge patch that fails with a conflict if the object changed since it was read: lists are replaced
