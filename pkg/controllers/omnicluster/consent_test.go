@@ -1,6 +1,7 @@
 package omnicluster
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // inCluster labels what somebody makes in Omni by hand.
@@ -250,6 +252,40 @@ func TestScaledInOmniWaitsForApproval(t *testing.T) {
 	})
 	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
 	f.wantTornDown()
+}
+
+// A machine that was listed by mistake is taken off the list while Omni still gets it: this object put it there.
+func TestWhatWasCreatedMeanwhileIsOurs(t *testing.T) {
+	f := newFixture(t, newCluster())
+	listed := newWorkers("w", "", 0)
+	listed.Spec.MachineSetMachines = v1alpha1.MachineSetMachines{Machines: []string{f.machines[1]}}
+	f.create(newControlPlane("cp", f.machines[0]), listed)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+
+	list := func(machines ...string) {
+		change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Machines = machines })
+	}
+
+	list(f.machines[1], f.machines[2])
+
+	created := make(chan struct{})
+	f.omni.Inject(omnisim.Fault{Method: "Create", Type: omnires.MachineSetNodeType, Times: 1, AnswerLost: true, OnHit: func() { close(created) }, Delay: time.Second})
+
+	go func() {
+		<-created
+		list(f.machines[1])
+	}()
+
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+
+	if sets := f.get().Status.AppliedMachineSets; !slices.Contains(sets[1].Machines, f.machines[2]) {
+		t.Errorf("recorded: %v", sets)
+	}
+
+	f.advance(settleTime)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.wantTornDown("MachineSetNodes " + f.machines[2])
 }
 
 // Our etcd was restored: the status knows less than Omni has.

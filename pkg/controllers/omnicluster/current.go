@@ -115,8 +115,8 @@ func (r *reconciler) namespaceGoes(ctx context.Context, s *scope) (goes bool, un
 	}
 }
 
-// nextRecord returns the record after a run. The record grows only by what the API server, read without any cache,
-// still has in the object and its documents. After a restore of the API's storage, the caches start again at different
+// nextRecord returns the record after a run. Besides by what the run created, the record grows only by what the API server, read
+// without any cache, still has in the object and its documents. After a restore of the API's storage, the caches start again at different
 // times, and a document that is gone must not make the destruction of its set look wanted. Whatever made the lists
 // differ triggers the object again.
 func (r *reconciler) nextRecord(ctx context.Context, s *scope) consent.Record {

@@ -173,8 +173,15 @@ func (d Decision) Follows() bool { return d.stop == HoldNone && !d.facts.Namespa
 // Claim returns the facts that decided whose the cluster is.
 func (d Decision) Claim() Claim { return d.facts.Claim }
 
-// NextRecord returns the record of what Omni has from this object, for the status. With grow false it adds nothing.
-func (d Decision) NextRecord(grow bool) Record { return d.record.Next(d.facts.Plan, d.Left(), grow) }
+// NextRecord returns the record of what Omni has from this object, for the status. With grow false it adds only what the Apply
+// created: that this object made it is true, whatever its documents say by now.
+func (d Decision) NextRecord(grow bool) Record {
+	made := d.where(func(item Item) bool {
+		return item.Took && item.State == Done && item.Change.Action == plan.ActionCreate
+	})
+
+	return d.record.Next(d.facts.Plan, d.Left(), growth{all: grow, made: made})
+}
 
 // Grows reports whether a record holds more than the record that this decision is based on.
 func (d Decision) Grows(next Record) bool { return next.Exceeds(d.record) }

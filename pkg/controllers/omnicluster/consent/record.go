@@ -1,6 +1,8 @@
 package consent
 
 import (
+	"slices"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -37,8 +39,19 @@ func (r Record) foreign(change plan.Change, live []plan.SetState) string {
 	return r.sets.foreign(change, live)
 }
 
-// Next returns the record after a run that left these changes. With grow false it adds nothing.
-func (r Record) Next(planned *plan.Plan, left []plan.Change, grow bool) Record {
+// growth says what a record may grow by, of what the documents of a plan want.
+type growth struct {
+	all  bool          // everything that Omni has
+	made []plan.Change // what the run created itself
+}
+
+// by reports whether a record may grow by a resource.
+func (g growth) by(kind, id string) bool {
+	return g.all || slices.ContainsFunc(g.made, func(change plan.Change) bool { return change.Type == kind && change.ID == id })
+}
+
+// Next returns the record after a run that left these changes.
+func (r Record) Next(planned *plan.Plan, left []plan.Change, grow growth) Record {
 	return Record{
 		sets:      r.sets.updated(planned.Wanted, planned.Live, left, grow),
 		manifests: r.manifests.updated(planned.WantedManifests, planned.LiveManifests, left, grow),

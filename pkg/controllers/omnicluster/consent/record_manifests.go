@@ -24,7 +24,7 @@ func (m manifestRecord) foreign(change plan.Change) string {
 
 // updated returns the next record, by the rules of appliedRecord.updated. A group that is no longer full counts as
 // gone.
-func (m manifestRecord) updated(wanted, live []string, left []plan.Change, grow bool) manifestRecord {
+func (m manifestRecord) updated(wanted, live []string, left []plan.Change, grow growth) manifestRecord {
 	var next manifestRecord
 
 	open := map[string]bool{}
@@ -42,7 +42,7 @@ func (m manifestRecord) updated(wanted, live []string, left []plan.Change, grow 
 	}
 
 	for _, id := range wanted {
-		if grow && !open[id] && !slices.Contains(next, id) {
+		if grow.by(plan.TypeManifestGroup, id) && !open[id] && !slices.Contains(next, id) {
 			next = append(next, id)
 		}
 	}

@@ -40,12 +40,12 @@ func TestManifestRecord(t *testing.T) {
 		"suspended: nothing new":            {before: manifestRecord{"a", "gone"}, wanted: ids("a", "b"), live: ids("a", "b"), stands: true, want: manifestRecord{"a"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := test.before.updated(test.wanted, test.live, test.left, !test.stands)
+			got := test.before.updated(test.wanted, test.live, test.left, growth{all: !test.stands})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
 
-			if again := got.updated(test.wanted, test.live, test.left, !test.stands); len(test.live) > 0 && !cmp.Equal(got, again) {
+			if again := got.updated(test.wanted, test.live, test.left, growth{all: !test.stands}); len(test.live) > 0 && !cmp.Equal(got, again) {
 				t.Errorf("a second time: %v", again)
 			}
 		})

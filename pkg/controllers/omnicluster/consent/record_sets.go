@@ -86,8 +86,8 @@ func orListed(size string) string {
 // updated returns the next record, sorted. It adds what the documents want and Omni has, and keeps what was recorded
 // for as long as Omni has it. live is the state before the run's changes. left has the changes that are not made yet: a
 // set or machine that one of them affects does not match the documents yet, and an unwanted one that none of them
-// affects is gone. With grow false nothing is added.
-func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change, grow bool) appliedRecord {
+// affects is gone.
+func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change, grow growth) appliedRecord {
 	next := map[string]v1alpha1.AppliedMachineSet{}
 	unmade, going := leftByAction(left)
 
@@ -107,8 +107,8 @@ func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change,
 	}
 
 	for _, set := range wanted {
-		if _, recorded := next[set.ID]; grow && (recorded || !unmade[plan.TypeMachineSet+set.ID]) {
-			next[set.ID] = grown(next[set.ID], set, unmade)
+		if _, recorded := next[set.ID]; recorded || grow.by(plan.TypeMachineSet, set.ID) && !unmade[plan.TypeMachineSet+set.ID] {
+			next[set.ID] = grown(next[set.ID], set, unmade, grow)
 		}
 	}
 
@@ -133,16 +133,16 @@ func (r appliedRecord) exceeds(other appliedRecord) bool {
 	return false
 }
 
-// grown returns the entry of a set, with what Omni has of the wanted machines added.
-func grown(entry v1alpha1.AppliedMachineSet, want plan.SetState, unmade map[string]bool) v1alpha1.AppliedMachineSet {
+// grown returns the entry of a set, with what it may grow by and Omni has of the wanted size and machines.
+func grown(entry v1alpha1.AppliedMachineSet, want plan.SetState, unmade map[string]bool, grow growth) v1alpha1.AppliedMachineSet {
 	entry.ID = want.ID
 
-	if !unmade[plan.TypeMachineSet+want.ID] {
+	if !unmade[plan.TypeMachineSet+want.ID] && grow.by(plan.TypeMachineSet, want.ID) {
 		entry.Size = want.Size
 	}
 
 	for _, machine := range want.Machines {
-		if !unmade[plan.TypeMachineSetNode+machine] && !slices.Contains(entry.Machines, machine) {
+		if !unmade[plan.TypeMachineSetNode+machine] && grow.by(plan.TypeMachineSetNode, machine) && !slices.Contains(entry.Machines, machine) {
 			entry.Machines = append(entry.Machines, machine)
 		}
 	}

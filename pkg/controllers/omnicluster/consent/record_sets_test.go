@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -110,12 +111,12 @@ func TestRecordIsUpdated(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := test.before.updated(test.wanted, test.live, test.left, !test.stands)
+			got := test.before.updated(test.wanted, test.live, test.left, growth{all: !test.stands})
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
 
-			if diff := cmp.Diff(got, got.updated(test.wanted, test.live, test.left, !test.stands)); diff != "" && len(test.live) > 0 {
+			if diff := cmp.Diff(got, got.updated(test.wanted, test.live, test.left, growth{all: !test.stands})); diff != "" && len(test.live) > 0 {
 				t.Errorf("a second time: %s", diff)
 			}
 		})
@@ -163,6 +164,38 @@ func TestRecordKnowsWhatIsForeign(t *testing.T) {
 				t.Errorf("got %q", got)
 			}
 		})
+	}
+}
+
+// What a run created is recorded, also if the documents say something else by now. The size of a set that was there is not.
+func TestRecordOfWhatARunCreated(t *testing.T) {
+	create := func(kind, id string) plan.Change { return plan.Change{Action: plan.ActionCreate, Type: kind, ID: id} }
+	resize := plan.Change{Action: plan.ActionUpdate, Type: plan.TypeMachineSet, ID: "w", OldSize: "pool/3", NewSize: "pool/5"}
+	made := []plan.Change{
+		create(plan.TypeMachineSet, "new"), create(plan.TypeMachineSetNode, "m1"), create(plan.TypeMachineSetNode, "m3"), create(plan.TypeManifestGroup, "g"),
+	}
+	changes := append(slices.Clone(made), resize, create(plan.TypeMachineSet, "refused"))
+
+	cluster := newCluster()
+	cluster.Status.AppliedMachineSets = []v1alpha1.AppliedMachineSet{{ID: "listed", Machines: []string{"m2"}}, {ID: "w", Size: "pool/3"}}
+
+	d := Decide(Facts{Cluster: cluster, Plan: &plan.Plan{
+		Changes: changes,
+		Wanted: []plan.SetState{
+			{ID: "listed", Machines: []string{"m2", "m3", "m4"}}, {ID: "new", Machines: []string{"m1"}}, {ID: "refused", Size: "pool/1"}, {ID: "theirs"}, {ID: "w", Size: "pool/5"},
+		},
+		Live:            []plan.SetState{{ID: "listed", Machines: []string{"m2", "m4"}}, {ID: "theirs"}, {ID: "w", Size: "pool/3"}},
+		WantedManifests: []string{"g", "h"}, LiveManifests: []string{"h"},
+	}}).After(plan.Result{Applied: append(made, resize), Skipped: changes[len(changes)-1:]}, nil)
+
+	got := d.NextRecord(false)
+	want := Record{
+		sets:      appliedRecord{{ID: "listed", Machines: []string{"m2", "m3"}}, {ID: "new", Machines: []string{"m1"}}, {ID: "w", Size: "pool/3"}},
+		manifests: manifestRecord{"g"},
+	}
+
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(Record{})); diff != "" {
+		t.Error(diff)
 	}
 }
 
