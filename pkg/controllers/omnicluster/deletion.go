@@ -97,7 +97,8 @@ func (r *reconciler) deletionFacts(s *scope, session loop.Outcome) consent.Delet
 		Claim: claimOf(s), SecondWriter: r.secondWriter(s), Orphan: s.cluster.Spec.DeletePolicy.Orphan,
 		Observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
 		EverSynced: status.Endpoint != "" || status.OmniClusterID != "", Session: session, Behind: s.behind,
-		Blocked: apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDeletionBlocked),
+		Unmarking: r.processStates.of(s.cluster).unmarking,
+		Blocked:   apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDeletionBlocked),
 	}
 
 	switch reached := session.Continues() || s.behind; {
@@ -135,6 +136,8 @@ func (r *reconciler) letGo(s *scope, outcome loop.Outcome) loop.Outcome {
 // unmark removes our mark from a cluster that stays.
 func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome) (loop.Outcome, error) {
 	if err := plan.RemoveMarks(ctx, s.lease.Live(), s.name, s.isMark); err != nil {
+		r.processStates.of(s.cluster).unmarking = true
+
 		if r.outage(s) < consent.OutageTimeout {
 			return loop.Wait(5*time.Second, v1alpha1.ReasonDeleting, "the mark could not be taken off yet: %s", omni.Message(err)), nil
 		}

@@ -33,6 +33,8 @@ type Deletion struct {
 	// Behind is true if there is a session, but the local copy does not show our own last writes yet. Then Live is
 	// unknown, and will be known in a moment.
 	Behind bool
+	// Unmarking is true if this process has asked Omni to take the mark off, and has had no answer.
+	Unmarking bool
 	// Blocked is true if the status already shows the deletion as blocked.
 	Blocked bool
 }
@@ -44,7 +46,7 @@ type Step int
 const (
 	StepWait    Step = iota // what the outcome says
 	StepLetGo               // nothing is left to do in Omni
-	StepUnmark              // take the mark off, then let go
+	StepUnmark              // take the mark off, if it is still there, then let go
 	StepDestroy             // request or advance the teardown
 )
 
@@ -111,7 +113,7 @@ func (d Deletion) decideOrphan() (Step, loop.Outcome) {
 		return StepLetGo, d.tearsDown("spec.deletePolicy.orphan")
 	case d.Session.Continues() && d.Owned() && d.SecondWriter != "":
 		return StepLetGo, Released("cluster %q stays in Omni with this object's mark, because it has a second writer: %s", d.Name, d.SecondWriter)
-	case d.Session.Continues() && d.Owned():
+	case d.Session.Continues() && (d.Owned() || d.Unmarking && d.Live.Exists && !d.Live.TearingDown):
 		return StepUnmark, Released("cluster %q stays in Omni, without this object's mark", d.Name)
 	case d.Session.Continues(), !d.EverSynced && (d.neverReached() || d.Outage >= OutageTimeout):
 		return StepLetGo, Released("spec.deletePolicy.orphan is set: nothing is changed in Omni")

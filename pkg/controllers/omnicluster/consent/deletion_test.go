@@ -44,6 +44,8 @@ func TestDeletionDecision(t *testing.T) {
 		"the previous hub's":             {Deletion{Claim: Claim{Hubs: moved, Live: copied}, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, "being destroyed"},
 		"orphan, another hub's":          {Deletion{Claim: Claim{Hubs: here, Live: copied}, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
 		"second writer":                  {Deletion{Claim: Claim{Live: ours}, SecondWriter: secondWriter, EverSynced: true, Session: working}, StepWait, "SecondWriter", true, "is not destroyed: something else writes it. To leave it"},
+		"orphan, unmarked unseen":        {Deletion{Claim: Claim{Live: omni.Live{Exists: true}}, Orphan: true, Unmarking: true, EverSynced: true, Session: working}, StepUnmark, "Deleting", false, "without this object's mark"},
+		"orphan, unmarked, and gone":     {Deletion{Orphan: true, Unmarking: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "nothing is changed"},
 		"second writer, orphan":          {Deletion{Claim: Claim{Live: ours}, SecondWriter: secondWriter, Orphan: true, EverSynced: true, Session: working}, StepLetGo, "Deleting", false, "with this object's mark"},
 		"second writer, being torn down": {Deletion{Claim: Claim{Live: leaving}, SecondWriter: secondWriter, EverSynced: true, Session: working}, StepDestroy, "Deleting", false, ""},
 		"orphan, a copy of it elsewhere": {
