@@ -58,6 +58,12 @@ func (r *reconciler) announceAdoption(cluster *v1alpha1.OmniCluster, decision co
 	r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, action, "%s", strings.TrimPrefix(text, "; "))
 }
 
+// announceStatus sends the events about what is new in the status, once it is stored.
+func (r *reconciler) announceStatus(before, after *v1alpha1.OmniCluster) {
+	r.announceMove(before, after)
+	r.announceTurn(after, before.Status.Rollout, after.Status.Rollout)
+}
+
 // announceMove sends the event that the cluster is looked for at another endpoint from now on. Nothing tells an Omni that has moved from
 // a copy of it, in which the cluster has the same mark and ID, so a person has to know.
 func (r *reconciler) announceMove(before, after *v1alpha1.OmniCluster) {

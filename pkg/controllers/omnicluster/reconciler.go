@@ -76,7 +76,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Report:        r.report,
 		Transient:     (*scope).transient,
 		Due:           r.turnDue,
-		StatusWritten: r.announceMove,
+		StatusWritten: r.announceStatus,
 		Reported:      r.measure,
 		Gone: func(name types.NamespacedName) {
 			r.processStates.forget(name)

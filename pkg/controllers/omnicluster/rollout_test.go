@@ -2,11 +2,13 @@ package omnicluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,6 +26,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -464,5 +468,51 @@ func TestUpgradeThatOmniGaveUpInAClusterThatWaits(t *testing.T) {
 
 	if turn := f.untilTurnEnds(nil); turn.Last.Result != v1alpha1.RolloutUnsuccessful || !strings.HasPrefix(turn.Failure.Message, "UpgradeFailed: ") {
 		t.Errorf("%+v, %+v", turn.Last, turn.Failure)
+	}
+}
+
+// An override is counted and told once, also if the API server does not take the status for a while.
+func TestOverrideIsCountedOnce(t *testing.T) {
+	f, counted := governed(t), metrics.NewRollouts()
+	f.reconciler.options.Overrides = counted
+	f.edit(func(cluster *v1alpha1.OmniCluster) { cluster.Spec.Kubernetes.Version = "v1.35.4" })
+	f.until(v1alpha1.ConditionHeld, metav1.ConditionTrue, "")
+
+	hash := f.turn().Hash
+	f.edit(func(o *v1alpha1.OmniCluster) {
+		o.Annotations = map[string]string{v1alpha1.AnnotationRolloutOverride: hash + " it cannot wait"}
+	})
+
+	cluster := f.get()
+	cluster.Status.Rollout.Override = &v1alpha1.RolloutOverride{Hash: hash, Reason: "it cannot wait", User: "alice"} // the API server writes it
+
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	refusals := 3
+	refusing := interceptor.NewClient(f.client, interceptor.Funcs{
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+			if refusals--; refusals >= 0 {
+				return apierrors.NewForbidden(schema.GroupResource{Resource: "omniclusters"}, testCluster, errors.New("not now"))
+			}
+
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+		},
+	})
+	f.loop = loop.New(f.reconciler.kind(), loop.Settings{Client: refusing, Events: f.events})
+	f.eventually("the write", func() string { f.run(); return f.copied("1.35.4") })
+
+	if told := strings.Count(strings.Join(f.events.All(), "\n"), "RolloutOverridden"); told != 1 || refusals >= 0 {
+		t.Errorf("told %d times: %q, %d refusals left", told, f.events.All(), refusals)
+	}
+
+	want := `
+# HELP omni_rollout_overrides_total Clusters whose changes began out of turn by the annotation rollout-override since the controller started.
+# TYPE omni_rollout_overrides_total counter
+omni_rollout_overrides_total{namespace="team",policy="fleet"} 1
+`
+	if err := testutil.CollectAndCompare(counted, strings.NewReader(want), "omni_rollout_overrides_total"); err != nil {
+		t.Error(err)
 	}
 }

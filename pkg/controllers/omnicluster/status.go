@@ -52,7 +52,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		// The first reads the approvals in the status, which the second writes.
 		status.UsedApproval = r.usedApproval(s.cluster, s.synced.UsedApproval())
 		status.Plan = s.synced.PlanStatus()
-		r.storeTurn(s, s.synced.Rollout())
+		storeTurn(s, s.synced.Rollout())
 		r.nextRecord(ctx, s).Store(status)
 
 		if s.synced.Tried() {
@@ -63,8 +63,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
 	}
 
-	// The status of a postponed run is not written, so the next run would announce the end of the turn again.
-	if !s.postponed {
+	if !s.postponed { // then the status is not written
 		r.turnWithoutPlan(ctx, s)
 	}
 
@@ -77,15 +76,12 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 
 // storeTurn writes the state of the cluster's turn in a rollout into the status. The run that finds the cluster Ready
 // stores that, too: the next run may be one without a plan, which takes the condition away.
-func (r *reconciler) storeTurn(s *scope, after *v1alpha1.OmniClusterRollout) {
-	before := s.cluster.Status.Rollout
-
+func storeTurn(s *scope, after *v1alpha1.OmniClusterRollout) {
 	if after != nil && becomesReady(s.cluster) {
 		after.Governed = true
 	}
 
 	s.cluster.Status.Rollout = after
-	r.announceTurn(s.cluster, before, after)
 }
 
 // reportSynced writes the result of applying the plan into the status.

@@ -89,7 +89,7 @@ func (r *reconciler) turnWithoutPlan(ctx context.Context, s *scope) {
 	}
 
 	if ended := consent.TurnWithoutPlan(s.cluster, gate, r.options.Now()); ended != nil {
-		r.storeTurn(s, ended)
+		storeTurn(s, ended)
 	}
 }
 
@@ -213,14 +213,14 @@ func (r *reconciler) policyOf(cluster *v1alpha1.OmniCluster) *v1alpha1.OmniRollo
 	return object
 }
 
-// announceTurn sends the events about the cluster's turn.
+// announceTurn sends the events about the cluster's turn, and counts what began out of turn.
 func (r *reconciler) announceTurn(cluster *v1alpha1.OmniCluster, before, after *v1alpha1.OmniClusterRollout) {
 	was, is := stateOf(before), stateOf(after)
 	if after == nil {
 		return
 	}
 
-	if failure := after.Failure; failure != nil && (before == nil || before.Failure == nil || before.Failure.Time != failure.Time) {
+	if failure := after.Failure; failure != nil && (before == nil || before.Failure == nil || !before.Failure.Time.Equal(&failure.Time)) {
 		r.events.Eventf(cluster, nil, corev1.EventTypeWarning, "RolloutFailed", "Rollout", "%s", failure.Message)
 	}
 

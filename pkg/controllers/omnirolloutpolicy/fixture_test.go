@@ -2,13 +2,16 @@ package omnirolloutpolicy
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -43,6 +46,7 @@ type fixture struct {
 	now      time.Time
 	skew     time.Duration
 	writes   int
+	refusals int // of the next writes
 }
 
 func newFixture(t *testing.T, objects ...client.Object) *fixture {
@@ -63,6 +67,10 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 				}
 
 				f.writes++
+
+				if f.refusals--; f.refusals >= 0 {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "omnirolloutpolicies"}, o.GetName(), errors.New("not now"))
+				}
 
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},

@@ -57,12 +57,13 @@ type scope struct {
 
 func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniRolloutPolicy, *scope] {
 	return loop.Kind[*v1alpha1.OmniRolloutPolicy, *scope]{
-		New:       func() *v1alpha1.OmniRolloutPolicy { return &v1alpha1.OmniRolloutPolicy{} },
-		Interval:  func(*v1alpha1.OmniRolloutPolicy) time.Duration { return interval },
-		NewScope:  func(policy *v1alpha1.OmniRolloutPolicy) *scope { return &scope{policy: policy} },
-		Phases:    []loop.Phase[*scope]{{Run: r.evaluate}},
-		Report:    r.report,
-		Transient: (*scope).transient,
+		New:           func() *v1alpha1.OmniRolloutPolicy { return &v1alpha1.OmniRolloutPolicy{} },
+		Interval:      func(*v1alpha1.OmniRolloutPolicy) time.Duration { return interval },
+		NewScope:      func(policy *v1alpha1.OmniRolloutPolicy) *scope { return &scope{policy: policy} },
+		Phases:        []loop.Phase[*scope]{{Run: r.evaluate}},
+		Report:        r.report,
+		Transient:     (*scope).transient,
+		StatusWritten: r.announce,
 		Reported: func(policy *v1alpha1.OmniRolloutPolicy) {
 			r.options.Objects.SetInfo(metricsName(client.ObjectKeyFromObject(policy)), policy.Status.Conditions, "")
 		},

@@ -332,6 +332,32 @@ func TestStopped(t *testing.T) {
 	}
 }
 
+// TestToldWhenStored: a status that the API server does not take is no news.
+func TestToldWhenStored(t *testing.T) {
+	f := newFixture(t, newPolicy("production"), newCluster("c1", "canary", fails), newCluster("c2", "canary", waits(time.Hour)))
+	f.refusals = 2
+
+	for range 2 {
+		if _, err := f.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: key("production")}); err == nil {
+			t.Fatal("the refusal is not returned")
+		}
+
+		if told := f.events.New(); len(told) != 0 {
+			t.Errorf("told %q", told)
+		}
+
+		f.restart()
+		f.note(newCluster("c1", "canary", fails), newCluster("c2", "canary", waits(time.Hour)))
+	}
+
+	f.run("production")
+	f.run("production")
+
+	if told := strings.Join(f.events.New(), "\n"); strings.Count(told, "Warning RolloutStopped nothing else begins: 1 failed") != 1 {
+		t.Errorf("told %q", told)
+	}
+}
+
 // TestStoppedByALowerLimit: an edit of maxFailed stops a rollout, or lets it go on, as what happens to clusters does.
 func TestStoppedByALowerLimit(t *testing.T) {
 	f := newFixture(t, newPolicy("production", func(p *v1alpha1.OmniRolloutPolicy) { p.Spec.MaxFailed = 1 }), newCluster("c1", "canary", fails))

@@ -14,16 +14,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
-// report writes the result of a run into the status, and announces what is new.
+// report writes the result of a run into the status.
 func (r *reconciler) report(_ context.Context, s *scope) {
 	if s.result == nil {
 		return
 	}
 
-	before, after := s.policy.Status, s.result.Status
-	r.announce(s, before, after)
-
-	after.ReconcileStatus = before.ReconcileStatus // the loop's
+	after := s.result.Status
+	after.ReconcileStatus = s.policy.Status.ReconcileStatus // the loop's
 	s.policy.Status = after
 	r.measure(s)
 }
@@ -39,23 +37,24 @@ func (s *scope) transient() []loop.TransientCondition {
 	}}
 }
 
-// announce sends the events about what is new.
-func (r *reconciler) announce(s *scope, before, after v1alpha1.OmniRolloutPolicyStatus) {
+// announce sends the events about what is new in the status, once it is stored.
+func (r *reconciler) announce(before, after *v1alpha1.OmniRolloutPolicy) {
 	tell := func(kind, reason, format string, args ...any) {
-		r.events.Eventf(s.policy, nil, kind, reason, "Rollout", format, args...)
+		r.events.Eventf(after, nil, kind, reason, "Rollout", format, args...)
 	}
 
-	was, is := apimeta.IsStatusConditionTrue(before.Conditions, v1alpha1.ConditionRolloutStopped), s.result.Stopped != ""
+	was := apimeta.IsStatusConditionTrue(before.Status.Conditions, v1alpha1.ConditionRolloutStopped)
+	stopped := apimeta.FindStatusCondition(after.Status.Conditions, v1alpha1.ConditionRolloutStopped)
 
 	switch {
-	case is && !was:
-		tell(corev1.EventTypeWarning, "RolloutStopped", "nothing else begins: %s", s.result.Stopped)
-	case was && !is:
+	case stopped != nil && !was:
+		tell(corev1.EventTypeWarning, "RolloutStopped", "nothing else begins: %s", stopped.Message)
+	case stopped == nil && was:
 		tell(corev1.EventTypeNormal, "RolloutResumed", "changes begin again")
 	}
 
-	for _, stage := range after.Stages {
-		old := stageOf(before.Stages, stage.Name)
+	for _, stage := range after.Status.Stages {
+		old := stageOf(before.Status.Stages, stage.Name)
 
 		var proved []string
 
