@@ -68,7 +68,7 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 
 	for _, kind := range watchedForDeletions() {
-		clusters = clusters.Watches(kind, r.deletions.handler(r.options.Now, options.SettleTime))
+		clusters = clusters.Watches(kind, r.prunes.handler(r.options.Now, options.SettleTime))
 	}
 
 	return loop.For(clusters.Named("omnicluster"), &v1alpha1.OmniCluster{}).

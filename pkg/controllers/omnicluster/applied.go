@@ -7,7 +7,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // reportApplied records the documents of which nothing is left to do. The others keep their earlier record.
@@ -70,14 +69,4 @@ func stateBefore(refs []v1alpha1.AppliedReference, document client.Object) (v1al
 
 func applied(object client.Object) v1alpha1.AppliedReference {
 	return v1alpha1.AppliedReference{Name: object.GetName(), UID: string(object.GetUID()), Generation: object.GetGeneration()}
-}
-
-// describedMachines returns the machines that an OmniMachine of the cluster describes.
-func describedMachines(input template.Input) map[string]bool {
-	described := map[string]bool{}
-	for i := range input.Machines {
-		described[input.Machines[i].EffectiveMachineID()] = true
-	}
-
-	return described
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -93,48 +92,4 @@ func (r *reconciler) readAgain(ctx context.Context, cluster *v1alpha1.OmniCluste
 	default:
 		return now, nil
 	}
-}
-
-// namespaceGoes reports whether the namespace is being deleted, if the plan has changes: its documents go in any order then,
-// and ask for nothing. The namespace controller deletes them after the Namespace says so, which is why a plan that was
-// made of what is left of them finds it out. unknown says for messages why that is not known.
-func (r *reconciler) namespaceGoes(ctx context.Context, s *scope) (goes bool, unknown string, err error) {
-	if len(s.plan.Changes) == 0 {
-		return false, "", nil
-	}
-
-	name, found := s.cluster.Namespace, &corev1.Namespace{}
-
-	switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, found); {
-	case apierrors.IsForbidden(err):
-		return false, fmt.Sprintf("whether its namespace is being deleted is not known, because omni-controller may not get Namespace %q", name), nil
-	case client.IgnoreNotFound(err) != nil:
-		return false, "", fmt.Errorf("read Namespace %q: %w", name, err)
-	default:
-		return err != nil || !found.DeletionTimestamp.IsZero(), "", nil
-	}
-}
-
-// nextRecord returns the record after a run. Besides by what the run created, the record grows only by what the API server, read
-// without any cache, still has in the object and its documents. After a restore of the API's storage, the caches start again at different
-// times, and a document that is gone must not make the destruction of its set look wanted. Whatever made the lists
-// differ triggers the object again.
-func (r *reconciler) nextRecord(ctx context.Context, s *scope) consent.Record {
-	follows := s.synced.Follows()
-
-	next := s.synced.NextRecord(follows)
-	if !follows || !s.synced.Grows(next) {
-		return next
-	}
-
-	current, err := r.specIsCurrent(ctx, s.cluster)
-	if err == nil && current {
-		current, err = r.documentsAreCurrent(ctx, s)
-	}
-
-	if err != nil || !current {
-		return s.synced.NextRecord(false)
-	}
-
-	return next
 }

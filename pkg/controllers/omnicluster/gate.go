@@ -11,7 +11,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
@@ -60,12 +59,6 @@ func isGoverned(s *scope) bool {
 	default:
 		return status.OmniClusterID != "" && !status.Starting
 	}
-}
-
-// becomesReady reports whether the run that reports a status ends with the condition Ready: its last phase was reached, and
-// went well. That of a suspended cluster stays as it was.
-func becomesReady(cluster *v1alpha1.OmniCluster) bool {
-	return !cluster.Spec.Suspend && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionAvailable)
 }
 
 // gateOf returns the conditions of the policies that concern a cluster.
@@ -148,15 +141,4 @@ func ticketOf(policy *v1alpha1.OmniRolloutPolicy, cluster *v1alpha1.OmniCluster)
 	}
 
 	return nil
-}
-
-// transient returns the conditions that exist only while they are true.
-func (s *scope) transient() []loop.TransientCondition {
-	if s.synced == nil {
-		return nil // what was found last stays
-	}
-
-	reason, message := s.synced.HeldCondition()
-
-	return []loop.TransientCondition{{Condition: v1alpha1.ConditionHeld, On: reason != "", Reason: reason, Message: message}}
 }

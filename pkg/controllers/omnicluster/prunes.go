@@ -15,9 +15,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// deletions remembers when an object of the group was deleted last, by namespace, for a settle time at least. The zero
+// prunes remembers when an object of the group was deleted last, by namespace, for a settle time at least. The zero
 // value is ready to use.
-type deletions struct {
+type prunes struct {
 	mu   sync.Mutex
 	last map[string]time.Time
 }
@@ -31,38 +31,38 @@ func watchedForDeletions() []client.Object {
 }
 
 // in returns when an object was deleted last in a namespace; zero if that is not known any more.
-func (d *deletions) in(namespace string) time.Time {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (p *prunes) in(namespace string) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
-	return d.last[namespace]
+	return p.last[namespace]
 }
 
 // note notes a deletion, and drops those that hold nothing back any more: their namespaces may be gone.
-func (d *deletions) note(object client.Object, now time.Time, settleTime time.Duration) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (p *prunes) note(object client.Object, now time.Time, settleTime time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 
-	if d.last == nil {
-		d.last = map[string]time.Time{}
+	if p.last == nil {
+		p.last = map[string]time.Time{}
 	}
 
-	maps.DeleteFunc(d.last, func(_ string, last time.Time) bool { return now.Sub(last) >= settleTime })
+	maps.DeleteFunc(p.last, func(_ string, last time.Time) bool { return now.Sub(last) >= settleTime })
 
-	d.last[object.GetNamespace()] = now
+	p.last[object.GetNamespace()] = now
 }
 
 // handler notes deletions, and enqueues nothing. An object with a finalizer counts when its deletion begins.
-func (d *deletions) handler(now func() time.Time, settleTime time.Duration) handler.EventHandler {
+func (p *prunes) handler(now func() time.Time, settleTime time.Duration) handler.EventHandler {
 	return handler.Funcs{
 		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if e.ObjectOld.GetDeletionTimestamp().IsZero() && !e.ObjectNew.GetDeletionTimestamp().IsZero() {
-				d.note(e.ObjectNew, now(), settleTime)
+				p.note(e.ObjectNew, now(), settleTime)
 			}
 		},
 		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 			if e.Object.GetDeletionTimestamp().IsZero() {
-				d.note(e.Object, now(), settleTime)
+				p.note(e.Object, now(), settleTime)
 			}
 		},
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 func TestDeletionsAreNoted(t *testing.T) {
-	var noted deletions
+	var noted prunes
 
 	now := time.Unix(1000, 0)
 	handler := noted.handler(func() time.Time { return now }, settleTime)
@@ -57,7 +57,7 @@ func TestDeletionsAreNoted(t *testing.T) {
 
 // Namespaces come and go. What is older than a settle time holds nothing back, and is not kept.
 func TestOldDeletionsAreNotKept(t *testing.T) {
-	var noted deletions
+	var noted prunes
 
 	now := time.Unix(1000, 0)
 	note := func(namespace string) {
@@ -94,7 +94,7 @@ func TestDeletionsInTheNamespaceKeepMachines(t *testing.T) {
 
 	for range 5 {
 		f.advance(settleTime - time.Second)
-		f.reconciler.deletions.note(other, f.clock(), settleTime)
+		f.reconciler.prunes.note(other, f.clock(), settleTime)
 		f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
 	}
 

@@ -35,7 +35,7 @@ type reconciler struct {
 	options Options
 
 	processStates processStates
-	deletions     deletions // of documents, by namespace
+	prunes        prunes // of documents, by namespace
 
 	firstLook sync.Once
 	started   time.Time // when the first object was looked at

@@ -62,7 +62,7 @@ func TestSettleTimeStartsAgainAfterChangesWithoutASlot(t *testing.T) {
 		"a document comes, and goes": func(f *fixture) {
 			f.create(newWorkers("w", machineClass, 2))
 			f.delete(newWorkers("w", machineClass, 2))
-			f.reconciler.deletions.note(newWorkers("w", machineClass, 2), f.clock(), settleTime) // as the watch does
+			f.reconciler.prunes.note(newWorkers("w", machineClass, 2), f.clock(), settleTime) // as the watch does
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

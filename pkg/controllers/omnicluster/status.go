@@ -3,12 +3,14 @@ package omnicluster
 import (
 	"context"
 
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
@@ -82,6 +84,12 @@ func storeTurn(s *scope, after *v1alpha1.OmniClusterRollout) {
 	}
 
 	s.cluster.Status.Rollout = after
+}
+
+// becomesReady reports whether the run that reports a status ends with the condition Ready: its last phase was reached, and
+// went well. That of a suspended cluster stays as it was.
+func becomesReady(cluster *v1alpha1.OmniCluster) bool {
+	return !cluster.Spec.Suspend && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionAvailable)
 }
 
 // reportSynced writes the result of applying the plan into the status.
@@ -219,4 +227,15 @@ func (r *reconciler) measure(cluster *v1alpha1.OmniCluster) {
 	} else {
 		r.options.Objects.SetPlan(name, nil)
 	}
+}
+
+// transient returns the conditions that exist only while they are true.
+func (s *scope) transient() []loop.TransientCondition {
+	if s.synced == nil {
+		return nil // what was found last stays
+	}
+
+	reason, message := s.synced.HeldCondition()
+
+	return []loop.TransientCondition{{Condition: v1alpha1.ConditionHeld, On: reason != "", Reason: reason, Message: message}}
 }

@@ -32,7 +32,7 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 	decision := consent.Decide(consent.Facts{
 		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, NamespaceUnknown: unknown,
 		Plan: s.plan, SecondWriter: r.secondWriter(s),
-		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.deletions.in(s.cluster.Namespace), Now: r.options.Now(),
+		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.prunes.in(s.cluster.Namespace), Now: r.options.Now(),
 	})
 	r.keepSettling(s, decision.Settling)
 	r.noteAdmitted(ctx, s, decision.Rollout())

@@ -3,6 +3,7 @@ package omnicluster
 import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // remoteStatus converts Omni's state into the status of the object. It keeps only the machines that an OmniMachine
@@ -68,4 +69,14 @@ func withV(version string) string {
 	}
 
 	return "v" + version
+}
+
+// describedMachines returns the machines that an OmniMachine of the cluster describes.
+func describedMachines(input template.Input) map[string]bool {
+	described := map[string]bool{}
+	for i := range input.Machines {
+		described[input.Machines[i].EffectiveMachineID()] = true
+	}
+
+	return described
 }
