@@ -131,7 +131,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	connectionHealth, clusterHealth := trigger.New[string](wakePacing()), trigger.New[string](wakePacing())
 	clusterChanged := newClusterChanged(clusterHealth)
 
-	looked, owners := newSeen(options), confirmed.NewOwners()
+	well, owners := newWell(options), confirmed.NewOwners()
 
 	pool := newPool(ctx, options, measured.calls, connectionHealth, clusterHealth, clusterChanged)
 
@@ -151,7 +151,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 	if err := omnicluster.Add(guarded, omnicluster.Options{
 		Pool: pool, Objects: measured.objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
 		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
-		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts, Seen: looked, Owners: owners,
+		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts, Well: well, Owners: owners,
 		Skew:        options.Skew,
 		Concurrency: options.Concurrency.OmniCluster,
 	}); err != nil {
@@ -160,7 +160,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 
 	if options.Rollouts {
 		if err := omnirolloutpolicy.Add(mgr, omnirolloutpolicy.Options{
-			Objects: measured.objects, Rollouts: measured.rollouts, Seen: looked, Skew: options.Skew, Concurrency: options.Concurrency.OmniRolloutPolicy,
+			Objects: measured.objects, Rollouts: measured.rollouts, Well: well, Skew: options.Skew, Concurrency: options.Concurrency.OmniRolloutPolicy,
 		}); err != nil {
 			return fmt.Errorf("add the controller of OmniRolloutPolicy: %w", err)
 		}

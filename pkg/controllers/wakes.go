@@ -37,11 +37,11 @@ func newClusterChanged(clusterHealth *trigger.Trigger[string]) *trigger.Trigger[
 	})
 }
 
-// newSeen returns what the controller of OmniCluster tells that of OmniRolloutPolicy; nil if there are no rollouts.
-func newSeen(options Options) *confirmed.Clusters {
+// newWell returns what the controller of OmniCluster tells that of OmniRolloutPolicy; nil if there are no rollouts.
+func newWell(options Options) *confirmed.Well {
 	if !options.Rollouts {
 		return nil
 	}
 
-	return confirmed.New(trigger.Pacing{Delay: seenDelay})
+	return confirmed.NewWell(trigger.Pacing{Delay: seenDelay})
 }

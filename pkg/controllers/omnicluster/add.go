@@ -40,8 +40,8 @@ type Options struct {
 	RolloutReadyTime time.Duration
 	// Overrides counts the changes that began out of turn. It may be nil without Rollouts.
 	Overrides *metrics.Rollouts
-	// Seen receives since when clusters run well, as this process saw it. It may be nil without Rollouts.
-	Seen *confirmed.Clusters
+	// Well receives since when clusters run well, as this process saw it. It may be nil without Rollouts.
+	Well *confirmed.Well
 	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
 	Skew func() skew.Difference
 	// Owners receives which clusters this process sees in Omni not to be another hub's. It may be nil in tests.

@@ -251,7 +251,7 @@ func TestManifestsNotAppliedWhileAChangeSettles(t *testing.T) {
 	f.wants(v1alpha1.ManifestFull, "bad")
 	f.untilReadySays("Namespace bad")
 	f.govern(v1alpha1.ChangeTalosVersion, v1alpha1.ChangeKubernetesVersion)
-	f.reconciler.options.Seen = confirmed.New(trigger.Pacing{})
+	f.reconciler.options.Well = confirmed.NewWell(trigger.Pacing{})
 	f.delete(newWorkers("w", machineClass, 2))
 	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle)
 

@@ -119,7 +119,7 @@ func (r *reconciler) judge(cluster *v1alpha1.OmniCluster, policy *rollout.Policy
 		}
 	}
 
-	member := policy.MemberOf(cluster, r.options.Seen.Confirms(cluster))
+	member := policy.MemberOf(cluster, r.options.Well.Confirms(cluster))
 	member.Rollout = status
 
 	verdict := policy.Judge(member, r.options.Now())

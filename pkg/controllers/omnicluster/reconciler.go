@@ -80,7 +80,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		Reported:      r.measure,
 		Gone: func(name types.NamespacedName) {
 			r.processStates.forget(name)
-			r.options.Seen.Forget(name)
+			r.options.Well.Forget(name)
 			r.options.Owners.Forget(name)
 			r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 		},

@@ -96,7 +96,7 @@ func (r *reconciler) turnWithoutPlan(ctx context.Context, s *scope) {
 // healthy reports whether a cluster runs well, and since when this process knows it with what was written. An older status
 // may describe the time before an upgrade, if the controller died between the write to Omni and that of the status.
 func (r *reconciler) healthy(cluster *v1alpha1.OmniCluster) (healthy bool, since time.Time) {
-	healthy, since = rollout.Healthy(cluster, r.options.Seen.Confirms(cluster))
+	healthy, since = rollout.Healthy(cluster, r.options.Well.Confirms(cluster))
 	if healthy && since.IsZero() {
 		since = r.options.Now() // the status does not say it yet
 	}
@@ -174,7 +174,7 @@ func (r *reconciler) nextVerdict(cluster *v1alpha1.OmniCluster) time.Time {
 		return time.Time{}
 	}
 
-	return policy.Judge(policy.MemberOf(cluster, r.options.Seen.Confirms(cluster)), r.options.Now()).Next
+	return policy.Judge(policy.MemberOf(cluster, r.options.Well.Confirms(cluster)), r.options.Now()).Next
 }
 
 // turnEnds returns when the turn of an admitted cluster ends if nothing happens: because the cluster was Ready for long

@@ -32,7 +32,7 @@ func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus
 		status.Rollout.WellSince = nil
 	}
 
-	r.options.Seen.Note(s.cluster)
+	r.options.Well.Note(s.cluster)
 }
 
 func later(a, b time.Time) time.Time {

@@ -183,11 +183,11 @@ func TestSeen(t *testing.T) {
 	f.loseOmni(false)
 	f.restart()
 	f.reconciler.options = rollouts
-	f.reconciler.options.Seen = confirmed.New(trigger.Pacing{})
+	f.reconciler.options.Well = confirmed.NewWell(trigger.Pacing{})
 	f.advance(time.Hour)
 	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMirrorNotSynced)
 
-	if cluster := f.get(); !f.wellSince().Equal(since) || f.reconciler.options.Seen.Confirms(cluster) {
+	if cluster := f.get(); !f.wellSince().Equal(since) || f.reconciler.options.Well.Confirms(cluster) {
 		t.Errorf("well since %s, and confirmed by a process that has seen nothing", f.wellSince())
 	}
 
@@ -197,7 +197,7 @@ func TestSeen(t *testing.T) {
 
 	f.until(v1alpha1.ConditionReady, metav1.ConditionTrue, "Running")
 
-	if cluster := f.get(); !f.wellSince().Equal(since) || !f.reconciler.options.Seen.Confirms(cluster) {
+	if cluster := f.get(); !f.wellSince().Equal(since) || !f.reconciler.options.Well.Confirms(cluster) {
 		t.Errorf("well since %s, and not confirmed", f.wellSince())
 	}
 
@@ -207,7 +207,7 @@ func TestSeen(t *testing.T) {
 	f.omni.KillMachine(f.machines[0])
 	f.untilWell(false)
 
-	if f.reconciler.options.Seen.Confirms(before) {
+	if f.reconciler.options.Well.Confirms(before) {
 		t.Error("a status from before the cluster broke is confirmed")
 	}
 

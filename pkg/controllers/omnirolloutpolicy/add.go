@@ -31,8 +31,8 @@ type Options struct {
 	// Objects and Rollouts receive the metrics.
 	Objects  *metrics.Objects
 	Rollouts *metrics.Rollouts
-	// Seen says which clusters this process has found to run as their statuses say.
-	Seen *confirmed.Clusters
+	// Well says which clusters this process has found to run as their statuses say.
+	Well *confirmed.Well
 	// Concurrency is the number of policies that are reconciled at the same time.
 	Concurrency int
 	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
@@ -50,7 +50,7 @@ func Add(mgr manager.Manager, options Options) error {
 		For(&v1alpha1.OmniRolloutPolicy{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		Watches(&v1alpha1.OmniCluster{}, r.ofNamespace()).
 		Watches(&v1alpha1.OmniRolloutPolicy{}, r.ofNamespace(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-		WatchesRawSource(options.Seen.Source(r.policiesOf)).
+		WatchesRawSource(options.Well.Source(r.policiesOf)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
 }

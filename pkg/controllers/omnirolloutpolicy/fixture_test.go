@@ -42,7 +42,7 @@ type fixture struct {
 	loop     *loop.Reconciler[*v1alpha1.OmniRolloutPolicy, *scope]
 	events   *looptest.Events
 	rollouts *metrics.Rollouts
-	seen     *confirmed.Clusters
+	well     *confirmed.Well
 	now      time.Time
 	skew     time.Duration
 	writes   int
@@ -84,9 +84,9 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 
 // restart makes a controller in a process that has seen no cluster.
 func (f *fixture) restart() {
-	f.seen = confirmed.New(trigger.Pacing{})
+	f.well = confirmed.NewWell(trigger.Pacing{})
 	r := newReconciler(f.client, f.events, Options{
-		Objects: metrics.NewObjects(), Rollouts: f.rollouts, Seen: f.seen,
+		Objects: metrics.NewObjects(), Rollouts: f.rollouts, Well: f.well,
 		Now: func() time.Time { return f.now }, Skew: func() skew.Difference { return skew.Difference{Server: "kube-apiserver", Ahead: f.skew} },
 	})
 	f.loop = loop.New(r.kind(), loop.Settings{
@@ -98,7 +98,7 @@ func (f *fixture) restart() {
 func (f *fixture) note(objects ...client.Object) {
 	for _, object := range objects {
 		if cluster, isCluster := object.(*v1alpha1.OmniCluster); isCluster {
-			f.seen.Note(cluster)
+			f.well.Note(cluster)
 		}
 	}
 }

@@ -194,7 +194,7 @@ func (r *reconciler) membersOf(ctx context.Context, policy *rollout.Policy) ([]r
 			continue
 		}
 
-		member := policy.MemberOf(cluster, r.options.Seen.Confirms(cluster))
+		member := policy.MemberOf(cluster, r.options.Well.Confirms(cluster))
 		member.HasLeft = !selected
 		member.Conflict = selected && isSelectedBy(others, cluster)
 		members = append(members, member)

@@ -68,9 +68,9 @@ type Config struct {
 	// Throttled is called with the time that a call waited for the rate limiter, even if the call was not sent; may be
 	// nil, must not block.
 	Throttled func(waited time.Duration)
-	// Noticed is called when the Omni fell silent, is back, or succeeds again after several failures: waiting callers may
+	// LivenessChanged is called when the Omni fell silent, is back, or succeeds again after several failures: waiting callers may
 	// retry. May be nil, must not block.
-	Noticed func()
+	LivenessChanged func()
 	// Refused is called when Omni refused the key in a call that was not of Check, at most once in keyRefusalInterval: a
 	// Check then shows whether the key has become invalid. May be nil, must not block.
 	Refused func()
@@ -140,7 +140,7 @@ func newClient(config Config) (*Client, error) {
 	}
 
 	life, end := context.WithCancel(context.Background())
-	client := &Client{config: config, liveness: newLiveness(life, config.Noticed), refusals: newKeyRefusals(config.Refused), end: end}
+	client := &Client{config: config, liveness: newLiveness(life, config.LivenessChanged), refusals: newKeyRefusals(config.Refused), end: end}
 
 	library, err := omniclient.New(target.libraryURL(roots != nil),
 		omniclient.WithServiceAccount(config.Key.material()),

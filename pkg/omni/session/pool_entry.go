@@ -74,9 +74,9 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 	}
 
 	config.Limits, config.Guard = p.options.Limits, p.options.Guard
-	config.Noticed = func() {
+	config.LivenessChanged = func() {
 		if session := p.sessionOf(started); session != nil {
-			session.noticed()
+			session.livenessChanged()
 		}
 
 		p.options.HealthChanged(uid)

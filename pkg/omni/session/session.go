@@ -133,8 +133,8 @@ func (s *Session) Apply(ctx context.Context, planned *plan.Plan, options plan.Ap
 // Slow reports whether Omni now takes a second or longer to answer calls.
 func (s *Session) Slow() bool { return s.client != nil && s.client.liveness.isSlow() }
 
-// noticed reopens the lost watches if Omni answers again.
-func (s *Session) noticed() {
+// livenessChanged reopens the lost watches if Omni answers again.
+func (s *Session) livenessChanged() {
 	if s.client == nil {
 		return
 	}

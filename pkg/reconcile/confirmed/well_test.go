@@ -43,7 +43,7 @@ func TestConfirms(t *testing.T) {
 		"no policy selected it":       {saw: &v1alpha1.OmniCluster{ObjectMeta: newCluster("u", nil).ObjectMeta}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known := confirmed.New(trigger.Pacing{})
+			known := confirmed.NewWell(trigger.Pacing{})
 			if test.saw != nil {
 				known.Note(test.saw)
 			}
@@ -62,7 +62,7 @@ func TestConfirms(t *testing.T) {
 	}
 
 	// The process sees that it does not run well.
-	known, status := confirmed.New(trigger.Pacing{}), newCluster("u", nil)
+	known, status := confirmed.NewWell(trigger.Pacing{}), newCluster("u", nil)
 	known.Note(status)
 
 	if !known.Confirms(status) {
@@ -83,7 +83,7 @@ func TestConfirms(t *testing.T) {
 
 // TestNobodyWaits: without rollouts there is nobody to take notes for.
 func TestNobodyWaits(*testing.T) {
-	var none *confirmed.Clusters
+	var none *confirmed.Well
 
 	none.Note(newCluster("u", nil))
 	none.Forget(types.NamespacedName{Namespace: "fleet", Name: "c1"})
@@ -92,7 +92,7 @@ func TestNobodyWaits(*testing.T) {
 // TestFirstLookWakes: the first look at a cluster wakes who waits for it, and another one only if it is another object's.
 func TestFirstLookWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		known := confirmed.New(trigger.Pacing{})
+		known := confirmed.NewWell(trigger.Pacing{})
 
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer q.ShutDown()

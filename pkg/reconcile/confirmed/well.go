@@ -17,56 +17,56 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
-// Clusters has since when each OmniCluster runs well, as this process saw it last. It is safe for concurrent use. A nil one
+// Well has since when each OmniCluster runs well, as this process saw it last. It is safe for concurrent use. A nil one
 // takes notes of nothing.
-type Clusters struct {
+type Well struct {
 	first *trigger.Trigger[string]
 
 	mu    sync.Mutex
-	known map[types.NamespacedName]well
+	known map[types.NamespacedName]observed
 }
 
-// well is since when a cluster runs well; nil if it does not.
-type well struct {
+// observed is since when a cluster runs well; nil if it does not.
+type observed struct {
 	uid   types.UID
 	since *metav1.Time
 }
 
-// New returns Clusters that wake who waits for them at a pace.
-func New(pacing trigger.Pacing) *Clusters {
-	return &Clusters{first: trigger.New[string](pacing), known: map[types.NamespacedName]well{}}
+// NewWell returns a Well that wakes who waits for them at a pace.
+func NewWell(pacing trigger.Pacing) *Well {
+	return &Well{first: trigger.New[string](pacing), known: map[types.NamespacedName]observed{}}
 }
 
 // Note records what the process has seen of a cluster: what its status.rollout.wellSince says now. The first time it wakes
 // who waits for clusters of the namespace: the status may say the same as before, and then nothing is written.
-func (c *Clusters) Note(cluster *v1alpha1.OmniCluster) {
-	if c == nil || cluster.Status.Rollout == nil {
+func (w *Well) Note(cluster *v1alpha1.OmniCluster) {
+	if w == nil || cluster.Status.Rollout == nil {
 		return
 	}
 
 	name := client.ObjectKeyFromObject(cluster)
 
-	c.mu.Lock()
-	before, found := c.known[name]
-	c.known[name] = well{uid: cluster.UID, since: cluster.Status.Rollout.WellSince.DeepCopy()}
-	c.mu.Unlock()
+	w.mu.Lock()
+	before, found := w.known[name]
+	w.known[name] = observed{uid: cluster.UID, since: cluster.Status.Rollout.WellSince.DeepCopy()}
+	w.mu.Unlock()
 
 	if !found || before.uid != cluster.UID {
-		c.first.Fire(cluster.Namespace)
+		w.first.Fire(cluster.Namespace)
 	}
 }
 
 // Confirms reports whether a status says what the process saw last of how the cluster runs. One that is Ready and does not say
 // since when it runs well is from before a run that found that it does not.
-func (c *Clusters) Confirms(cluster *v1alpha1.OmniCluster) bool {
-	if c == nil {
+func (w *Well) Confirms(cluster *v1alpha1.OmniCluster) bool {
+	if w == nil {
 		return false
 	}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 
-	known, found := c.known[client.ObjectKeyFromObject(cluster)]
+	known, found := w.known[client.ObjectKeyFromObject(cluster)]
 	status := cluster.Status
 
 	switch {
@@ -78,18 +78,18 @@ func (c *Clusters) Confirms(cluster *v1alpha1.OmniCluster) bool {
 }
 
 // Forget removes a cluster that does not exist any more.
-func (c *Clusters) Forget(name types.NamespacedName) {
-	if c == nil {
+func (w *Well) Forget(name types.NamespacedName) {
+	if w == nil {
 		return
 	}
 
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
 
-	delete(c.known, name)
+	delete(w.known, name)
 }
 
 // Source is the source for a controller: find returns the objects that wait for clusters of a namespace.
-func (c *Clusters) Source(find func(ctx context.Context, namespace string) []reconcile.Request) source.Source {
-	return c.first.Source(find)
+func (w *Well) Source(find func(ctx context.Context, namespace string) []reconcile.Request) source.Source {
+	return w.first.Source(find)
 }
