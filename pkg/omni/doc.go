@@ -23,7 +23,7 @@
 //
 // After an Apply that wrote something, Plan returns ErrBehind until the mirror shows the write, which takes
 // milliseconds; the mirror's callback then wakes the caller. On ErrNotSynced and ErrBehind (ClassNotReady), the caller
-// retries within about a second, and leaves the conditions as they are.
+// retries within about a second; until then it shows that it waits for the copy.
 //
 // Plan.Hash is a digest of the destructive changes; the caller decides which of them have consent (requested, settled,
 // approved). Apply holds the others and what depends on them, and applies the rest.

@@ -3,7 +3,6 @@ package omnicluster
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -14,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
@@ -105,7 +105,7 @@ func takeSlot(s *scope) loop.Outcome {
 	}
 
 	s.turnedAway = true
-	pause := slotPause - rand.N(slotPause/2)
+	pause := backoff.Jitter(slotPause)
 	ready := apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady)
 
 	if ready || !s.cluster.DeletionTimestamp.IsZero() || !s.lease.Slow() {

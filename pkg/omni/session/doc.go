@@ -3,8 +3,10 @@
 //
 //	key, err := session.ParseServiceAccountKey(secret.Data["serviceAccountKey"])   // omni.ErrKey... sentinels
 //	pool := session.NewPool(ctx, session.PoolOptions{ClusterChanged: ..., HealthChanged: ..., Observer: ...})
-//	lease, err := pool.Acquire(ctx, session.Identity{UID: uid, SecretUID: secret.UID}, session.Config{...})
+//	lease, err := pool.Acquire(ctx, session.Identity{UID: uid, Owner: namespace, SecretUID: secret.UID}, session.Config{...})
 //	defer lease.Release()
+//
+// The memory for copies is shared out by Identity.Owner: see bounds.Limits.TotalMemory.
 //
 // A Session (embedded in the Lease) is one authenticated client plus one mirror. The OmniConnection controller calls
 // Acquire; the OmniCluster controller calls pool.Get(uid). Both must release their leases. A replaced or forgotten
