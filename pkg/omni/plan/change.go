@@ -118,7 +118,7 @@ func (c Change) adds() bool {
 	case c.Type == TypeMachineSetNode:
 		return c.Action == ActionCreate
 	case c.Type == TypeMachineSet && c.Action == ActionUpdate:
-		return !c.Destructive && c.OldSize != c.NewSize && strings.Contains(c.NewSize, "/")
+		return !c.Destructive && c.OldSize != c.NewSize && IsOfClass(c.NewSize)
 	default:
 		return c.Type == TypeMachineSet && c.Action == ActionCreate
 	}

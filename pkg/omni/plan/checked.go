@@ -63,8 +63,8 @@ func (r *read) Type() resource.Type { return r.kind }
 // ID implements resource.Pointer.
 func (r *read) ID() resource.ID { return r.id }
 
-// still reports whether the same reads find the same revisions.
-func (e *emptyPlan) still(ctx context.Context, st state.CoreState) bool {
+// isCurrent reports whether the same reads find the same revisions.
+func (e *emptyPlan) isCurrent(ctx context.Context, st state.CoreState) bool {
 	again := newReading(st)
 
 	for i := range e.reads {

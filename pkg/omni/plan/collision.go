@@ -14,6 +14,51 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
+// CollisionError names a resource of the template that another cluster, or another part of this one, already uses. It is
+// ErrCollision.
+type CollisionError struct {
+	// Type is the COSI resource type, such as "MachineSetNodes.omni.sidero.dev".
+	Type string
+	// ID is the resource's ID; for a MachineSetNode the machine's UUID.
+	ID string
+	// Cluster is the Omni cluster that has it; empty if the resource names none.
+	Cluster string
+	// Allocated is true if Omni itself allocated the machine through a machine class.
+	Allocated bool
+	// Here says, if it is this very cluster, what of it uses the resource, and what to do; else empty.
+	Here string
+	// Leaving is true if that cluster is being torn down, and Gone if Omni has no cluster of that name (any more).
+	Leaving, Gone bool
+}
+
+// Error implements error.
+func (e *CollisionError) Error() string {
+	if e.Here != "" {
+		return fmt.Sprintf("%s %q is %s by %s", omni.KindOf(e.Type), e.ID, omni.ErrCollision, e.Here)
+	}
+
+	how := ""
+	if e.Allocated {
+		how = " through a machine class"
+	}
+
+	if e.Cluster == "" {
+		return fmt.Sprintf("%s %q is %s by something that names no cluster", omni.KindOf(e.Type), e.ID, omni.ErrCollision)
+	}
+
+	switch {
+	case e.Gone:
+		how += ", which Omni does not have any more: remove what is left of it there"
+	case e.Leaving:
+		how += ", which is being torn down"
+	}
+
+	return fmt.Sprintf("%s %q is %s by cluster %q%s", omni.KindOf(e.Type), e.ID, omni.ErrCollision, e.Cluster, how)
+}
+
+// Is makes errors.Is(err, ErrCollision) true.
+func (e *CollisionError) Is(target error) bool { return target == omni.ErrCollision }
+
 // findCollisions looks up the resources that the template wants. A resource of another cluster is an error: the library
 // would silently relabel it. A machine that a class of this very cluster allocated is no error if its set will release it:
 // it is returned as leased, because that has to happen first.
@@ -199,4 +244,39 @@ func (s *hidingState) Get(ctx context.Context, pointer resource.Pointer, options
 	}
 
 	return s.CoreState.Get(ctx, pointer, options...)
+}
+
+// AwaitedBy returns the resources that collide, and the clusters that have them: when one of them changes, the error is
+// over or has another text.
+func AwaitedBy(err error) []omni.ResourceKey {
+	var keys []omni.ResourceKey
+
+	for _, collision := range collisionsIn(err) {
+		keys = append(keys, omni.ResourceKey{ResourceType: collision.Type, ID: collision.ID})
+
+		if collision.Cluster != "" {
+			keys = append(keys, omni.ResourceKey{ResourceType: omnires.ClusterType, ID: collision.Cluster})
+		}
+	}
+
+	return keys
+}
+
+// collisionsIn returns every collision in an error.
+func collisionsIn(err error) []*CollisionError {
+	switch typed := err.(type) { //nolint:errorlint // the tree is walked here
+	case *CollisionError:
+		return []*CollisionError{typed}
+	case interface{ Unwrap() []error }:
+		var found []*CollisionError
+		for _, inner := range typed.Unwrap() {
+			found = append(found, collisionsIn(inner)...)
+		}
+
+		return found
+	case interface{ Unwrap() error }:
+		return collisionsIn(typed.Unwrap())
+	default:
+		return nil
+	}
 }

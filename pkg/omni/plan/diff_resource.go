@@ -8,11 +8,9 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/protobuf/encoding/protojson"
-	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
 // shownSpec reports whether the spec of a type may be shown. All other types may hold keys, tokens or certificates, in
@@ -86,15 +84,6 @@ func specFields(item resource.Resource) map[string]any {
 	return fields
 }
 
-func protoOf(item resource.Resource) (proto.Message, bool) {
-	spec, ok := item.Spec().(interface{ GetValue() proto.Message })
-	if !ok {
-		return nil, false
-	}
-
-	return spec.GetValue(), true
-}
-
 // sameSpec compares the specs of two resources. Specs with the same content are the same, even if it is compressed
 // differently.
 func sameSpec(a, b resource.Resource) bool {
@@ -128,22 +117,4 @@ func measureSpec(item resource.Resource) string {
 	}
 
 	return omni.Plural(strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, "line")
-}
-
-// content returns the text inside a resource, decompressed.
-func content(item resource.Resource) (text string, readable bool) {
-	switch typed := item.(type) {
-	case *omnires.ConfigPatch:
-		text, err := bounds.Inflate(typed.TypedSpec().Value)
-
-		return text, err == nil
-	case *omnires.KubernetesManifestGroup:
-		text, err := bounds.Inflate(typed.TypedSpec().Value)
-
-		return text, err == nil
-	case *omnires.KubernetesHealthCheck:
-		return typed.TypedSpec().Value.GetJob(), true
-	default:
-		return "", false
-	}
 }

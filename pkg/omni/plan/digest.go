@@ -6,11 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
-
-	"github.com/cosi-project/runtime/pkg/resource"
-	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
-	"google.golang.org/protobuf/proto"
 )
 
 // digestOf identifies a step with what it writes: 32 hexadecimal digits that stay the same as long as the change does.
@@ -55,31 +50,4 @@ func pairs(all ...map[string]string) []string {
 	}
 
 	return found
-}
-
-func specOf(item resource.Resource) []string {
-	text, unpacked := content(item)
-
-	switch typed := item.(type) {
-	case *omnires.ConfigPatch:
-		if unpacked {
-			return []string{text}
-		}
-	case *omnires.KubernetesManifestGroup:
-		if unpacked {
-			return []string{text, typed.TypedSpec().Value.GetMode().String()}
-		}
-	}
-
-	message, ok := protoOf(item)
-	if !ok {
-		return nil
-	}
-
-	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(message)
-	if err != nil {
-		return []string{"cannot be written: " + strings.TrimSpace(err.Error())}
-	}
-
-	return []string{string(data)}
 }

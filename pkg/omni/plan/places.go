@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -146,7 +145,7 @@ func (s step) coming() []member {
 	switch {
 	case s.change.Type == TypeMachineSetNode && s.change.Action == ActionCreate:
 		return []member{{s.set, s.change.ID}}
-	case s.change.Type == TypeMachineSet && s.change.adds() && strings.Contains(s.change.NewSize, "/"):
+	case s.change.Type == TypeMachineSet && s.change.adds() && IsOfClass(s.change.NewSize):
 		return []member{{set: s.set}}
 	default:
 		return nil

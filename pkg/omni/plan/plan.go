@@ -137,7 +137,7 @@ func (p *Plan) Addition() (Change, bool) {
 //
 // Errors: ErrCollision, ErrClusterTearingDown, or those of the reads.
 func Sync(ctx context.Context, st state.State, wanted *Template, options Options) (*Plan, error) {
-	if before := wanted.checked.emptyPlan; before != nil && before.still(ctx, st) {
+	if before := wanted.checked.emptyPlan; before != nil && before.isCurrent(ctx, st) {
 		return before.plan, nil
 	}
 

@@ -32,6 +32,9 @@ type SetState struct {
 	Machines []string
 }
 
+// IsOfClass reports whether a size, as in Change.NewSize, is that of a set which takes its machines from a class.
+func IsOfClass(size string) bool { return strings.Contains(size, "/") }
+
 // wantedSets returns the machine sets of a translated template.
 func wantedSets(expected []resource.Resource) []SetState {
 	return setStates(expected, nodesBySet(expected))

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
-	"strings"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -74,7 +73,7 @@ func isMade(approval v1alpha1.ApprovedChange, planned *plan.Plan) bool {
 			return set == nil
 		}
 
-		return set.Size == approval.NewSize || set.Size == "" && !strings.Contains(approval.NewSize, "/")
+		return set.Size == approval.NewSize || set.Size == "" && !plan.IsOfClass(approval.NewSize)
 	case plan.TypeMachineSetNode:
 		return !slices.ContainsFunc(planned.Live, func(set plan.SetState) bool { return slices.Contains(set.Machines, approval.ID) })
 	case plan.TypeManifestGroup: // Members are objects that it loses; whether it has is not known

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/cosi-project/runtime/pkg/resource"
-	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 )
@@ -20,22 +19,6 @@ func unchanged(ctx context.Context, old, updated resource.Resource) bool {
 	is, alsoHoldsText := withoutText(updated)
 
 	return holdsText && alsoHoldsText && resource.Equal(was, is) && sameContent(ctx, old, updated)
-}
-
-// withoutText returns a copy of a resource without the text that it holds, if it is of a type that holds one.
-func withoutText(item resource.Resource) (resource.Resource, bool) {
-	switch bare := item.DeepCopy().(type) {
-	case *omnires.ConfigPatch:
-		return bare, bare.TypedSpec().Value.SetUncompressedData(nil) == nil
-	case *omnires.KubernetesManifestGroup:
-		return bare, bare.TypedSpec().Value.SetUncompressedData(nil) == nil
-	case *omnires.KubernetesHealthCheck:
-		bare.TypedSpec().Value.Job = ""
-
-		return bare, true
-	default:
-		return nil, false
-	}
 }
 
 // sameContent reports whether the texts of two resources differ in their format at most. A text that cannot be read
