@@ -2,7 +2,6 @@ package omnicluster
 
 import (
 	"context"
-	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
@@ -10,23 +9,18 @@ import (
 
 // admitted is what Omni had written of upgrades when this process admitted a turn: nothing of the turn was written by then.
 type admitted struct {
-	hash     string
-	since    time.Time // when the turn was admitted
+	turnID
 	upgrades observe.UpgradeTimes
-}
-
-// isOf reports whether it is about the turn of a status.
-func (a admitted) isOf(turn *v1alpha1.OmniClusterRollout) bool {
-	return turn.AdmittedSince != nil && a.hash == turn.Hash && a.since.Equal(turn.AdmittedSince.Time)
 }
 
 // noteAdmitted remembers what Omni has written of upgrades if a decision admits a turn that the status does not have yet.
 func (r *reconciler) noteAdmitted(ctx context.Context, s *scope, turn *v1alpha1.OmniClusterRollout) {
-	if stateOf(turn) != v1alpha1.RolloutAdmitted || turn.AdmittedSince == nil {
+	id, known := turnOf(turn)
+	if stateOf(turn) != v1alpha1.RolloutAdmitted || !known {
 		return
 	}
 
-	now := admitted{hash: turn.Hash, since: turn.AdmittedSince.Time}
+	now := admitted{turnID: id}
 	if before := s.cluster.Status.Rollout; stateOf(before) == v1alpha1.RolloutAdmitted && now.isOf(before) {
 		return // it goes on
 	}

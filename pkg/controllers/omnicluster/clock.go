@@ -22,7 +22,7 @@ func (r *reconciler) correctTimes(cluster *v1alpha1.OmniCluster) {
 		return
 	}
 
-	isAdmitted, isTried := state.admitted.isOf(turn), !r.triedAt(cluster).IsZero()
+	isAdmitted, isTried := state.admitted.isOf(turn), state.tried.isOf(turn)
 
 	for _, since := range []**metav1.Time{&turn.WellSince, &turn.AdmittedSince, &turn.HeldSince, &turn.ChangedSince} {
 		*since = rollout.NotAfter(*since, now)
@@ -30,11 +30,11 @@ func (r *reconciler) correctTimes(cluster *v1alpha1.OmniCluster) {
 
 	// It is the same turn.
 	if isAdmitted {
-		state.admitted.since = turn.AdmittedSince.Time
+		state.admitted.turnID, _ = turnOf(turn)
 	}
 
 	if isTried {
-		state.tried.since = turn.AdmittedSince.Time
+		state.tried.turnID, _ = turnOf(turn)
 	}
 }
 

@@ -49,25 +49,22 @@ func (r *reconciler) mayStillBegin(ctx context.Context, s *scope, decision conse
 
 // tried is the last time when this process tried to make the changes of a turn.
 type tried struct {
-	hash  string
-	since time.Time // when the turn was admitted
-	at    time.Time
+	turnID
+	at time.Time
 }
 
 // noteTried remembers that the changes of a cluster's turn are about to be made. It counts whatever comes of the call:
 // Omni may take the changes although the call fails, and the status of this run may be lost.
 func (r *reconciler) noteTried(cluster *v1alpha1.OmniCluster, turn *v1alpha1.OmniClusterRollout) {
-	if turn.AdmittedSince == nil { // a status that somebody wrote by hand
-		return
+	if id, known := turnOf(turn); known { // else somebody wrote the status by hand
+		r.processStates.of(cluster).tried = tried{turnID: id, at: r.options.Now()}
 	}
-
-	r.processStates.of(cluster).tried = tried{hash: turn.Hash, since: turn.AdmittedSince.Time, at: r.options.Now()}
 }
 
 // triedAt returns when this process last tried to make the changes of the turn that the status has; zero if it has not.
 func (r *reconciler) triedAt(cluster *v1alpha1.OmniCluster) time.Time {
-	last, turn := r.processStates.of(cluster).tried, cluster.Status.Rollout
-	if turn == nil || turn.AdmittedSince == nil || last.hash != turn.Hash || !last.since.Equal(turn.AdmittedSince.Time) {
+	last := r.processStates.of(cluster).tried
+	if !last.isOf(cluster.Status.Rollout) {
 		return time.Time{}
 	}
 
