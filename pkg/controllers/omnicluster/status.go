@@ -42,6 +42,24 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 		r.settleWithoutPlan(s)
 	}
 
+	r.reportPlan(ctx, s)
+
+	if !s.postponed { // then the status is not written
+		r.turnWithoutPlan(ctx, s)
+	}
+
+	r.noteWell(s, before)
+
+	if s.synced != nil {
+		r.reportSynced(s)
+	}
+}
+
+// reportPlan writes the plan and what was decided of it into the status: what of it was approved, whose turn it is, what Omni has from
+// this object and what it refuses.
+func (r *reconciler) reportPlan(ctx context.Context, s *scope) {
+	status := &s.cluster.Status
+
 	// Taking an approval back waits neither for a plan nor for Omni.
 	if s.cluster.Spec.ApprovedPlan == "" {
 		consent.ForgetApprovals(status)
@@ -63,16 +81,6 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	case s.seen != nil:
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
 		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
-	}
-
-	if !s.postponed { // then the status is not written
-		r.turnWithoutPlan(ctx, s)
-	}
-
-	r.noteWell(s, before)
-
-	if s.synced != nil {
-		r.reportSynced(s)
 	}
 }
 
