@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/cosi-project/runtime/pkg/state"
@@ -248,13 +247,16 @@ func TestApprovalIsUsedAlthoughItsAnswerIsLost(t *testing.T) {
 			defer cancel()
 
 			lost := make(chan struct{})
-			fault := omnisim.Fault{Method: "Update", Type: omnires.MachineSetType, Times: 1, AnswerLost: true, Code: codes.Internal}
-			fault.OnHit = sync.OnceFunc(func() {
-				if close(lost); stop {
-					cancel()
-				}
+			f.omni.Inject(omnisim.Fault{
+				Method: "Update", Type: omnires.MachineSetType, Times: 1, AnswerLost: true, Code: codes.Internal,
+				OnHit: func() {
+					close(lost)
+
+					if stop {
+						cancel()
+					}
+				},
 			})
-			f.omni.Inject(fault)
 
 			f.eventually("the update", func() string {
 				_, _ = f.loop.Reconcile(ctx, request(testNamespace, testCluster))
@@ -271,8 +273,8 @@ func TestApprovalIsUsedAlthoughItsAnswerIsLost(t *testing.T) {
 				f.restart()
 			}
 
-			if f.until("Ready", metav1.ConditionTrue, "Running"); f.get().Status.UsedApproval != hash {
-				t.Errorf("used %q, approved %q", f.get().Status.UsedApproval, hash)
+			if used := f.until("Ready", metav1.ConditionTrue, "Running").Status.UsedApproval; used != hash {
+				t.Errorf("used %q, approved %q", used, hash)
 			}
 		})
 	}
