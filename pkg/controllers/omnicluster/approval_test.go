@@ -10,8 +10,10 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/grpc/codes"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
@@ -277,5 +279,45 @@ func TestApprovalIsUsedAlthoughItsAnswerIsLost(t *testing.T) {
 				t.Errorf("used %q, approved %q", used, hash)
 			}
 		})
+	}
+}
+
+// stopping ends the process, as a stop does, when a Namespace is read.
+type stopping struct {
+	client.Reader
+
+	stop func()
+}
+
+// Get implements client.Reader.
+func (s stopping) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	if _, isNamespace := object.(*corev1.Namespace); isNamespace {
+		s.stop()
+
+		return ctx.Err()
+	}
+
+	return s.Reader.Get(ctx, key, object, options...)
+}
+
+// A run that is stopped before it has decided about the plan knows nothing of it: what waits for an approval stays in the status.
+func TestAStopKeepsThePlan(t *testing.T) {
+	f := running(t)
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
+	f.resize(1)
+
+	before := f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval").Status.Plan
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+
+	f.reconciler.live = stopping{f.reconciler.live, cancel}
+
+	if _, err := f.loop.Reconcile(ctx, request(testNamespace, testCluster)); err == nil || ctx.Err() == nil {
+		t.Fatalf("it was not stopped: %v", err)
+	}
+
+	if after := f.get().Status.Plan; after == nil || after.Hash != before.Hash || len(after.Changes) != len(before.Changes) {
+		t.Errorf("the plan was %+v, and is %+v", before, after)
 	}
 }

@@ -211,3 +211,18 @@ func TestWithoutAnAnswerAndGone(t *testing.T) {
 		t.Errorf("%v, kept %v", err, r.untold.kept)
 	}
 }
+
+// While the API is away, all objects of a fleet may have something new: what is kept of them is bounded.
+func TestWithoutAnAnswerIsBounded(t *testing.T) {
+	u := newUntold[*v1alpha1.OmniConnection]()
+
+	for i := range 2 * maxUntold {
+		object := connection()
+		object.Name = fmt.Sprint(i % (maxUntold + 1))
+		u.keep(object)
+	}
+
+	if len(u.kept) != maxUntold {
+		t.Errorf("%d are kept", len(u.kept))
+	}
+}

@@ -8,6 +8,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// maxUntold is of how many objects is kept what users were told last: one takes up to some 100 KiB, and while the API is away all of
+// them may have something new. Of further ones the events are missing.
+const maxUntold = 500
+
 // untold keeps what users were told of last, for objects of which it is not known whether their status was written: the API may have
 // taken a write whose answer was lost. The next write then tells of all that is new since.
 type untold[O Object] struct {
@@ -22,7 +26,10 @@ func (u *untold[O]) keep(object O) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
-	u.kept[client.ObjectKeyFromObject(object)] = object
+	name := client.ObjectKeyFromObject(object)
+	if _, known := u.kept[name]; known || len(u.kept) < maxUntold {
+		u.kept[name] = object
+	}
 }
 
 // find returns an object as users were told of it last, and whether that is not the state that the API has.
