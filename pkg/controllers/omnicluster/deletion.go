@@ -142,7 +142,7 @@ func (r *reconciler) unmark(ctx context.Context, s *scope, outcome loop.Outcome)
 			return loop.Wait(5*time.Second, v1alpha1.ReasonDeleting, "the mark could not be taken off yet: %s", omni.Message(err)), nil
 		}
 
-		outcome = consent.Released("cluster %q stays in Omni with this object's mark: %s", s.name, omni.Message(err))
+		outcome = consent.Released("cluster %q stays in Omni, and may still have this object's mark: %s", s.name, omni.Message(err))
 	}
 
 	return r.letGo(s, r.nameLeaving(ctx, s, outcome)), nil
