@@ -40,17 +40,16 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return outcome, err
 	}
 
-	var next time.Time
-
-	if owner == ours {
+	switch name := client.ObjectKeyFromObject(s.export); owner {
+	case ours:
 		s.found = inspect(s.secret, s.shape)
+		r.issuing.hold(name, s.export.UID, found{}) // somebody who deletes the Secret from now on wants another kubeconfig
+	case absent:
+		s.found = r.issuing.held(name, s.export.UID)
+	default:
 	}
 
-	if owner != absent {
-		next = s.lifetime(s.found).nextRotation()
-	}
-
-	s.cause = need(owner, s.found, s.want, next, r.options.Now())
+	s.cause = need(owner, s.found, s.want, s.lifetime(s.found).nextRotation(), r.options.Now())
 	if s.cause == causeNone {
 		// What was issued is in the Secret, also if the answer to that write was lost. Kept, it would count as new at the next
 		// renewal.

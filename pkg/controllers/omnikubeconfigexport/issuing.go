@@ -35,6 +35,7 @@ type issuingOf struct {
 	uid     types.UID
 	limiter *rate.Limiter
 	pending *issued
+	held    found         // by a Secret that was deleted to be made again
 	failure *loop.Outcome // of the last time that Omni was asked
 	pause   time.Time     // the end of clockPause
 }
@@ -120,6 +121,22 @@ func (i *issuing) stored(name types.NamespacedName, uid types.UID) {
 	defer i.mu.Unlock()
 
 	i.of(name, uid).pending = nil
+}
+
+// hold stores what a Secret holds that is to be deleted and made again.
+func (i *issuing) hold(name types.NamespacedName, uid types.UID, held found) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	i.of(name, uid).held = held
+}
+
+// held returns what the Secret held that was deleted to be made again; not intact if none was.
+func (i *issuing) held(name types.NamespacedName, uid types.UID) found {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+
+	return i.of(name, uid).held
 }
 
 func (i *issuing) forget(name types.NamespacedName) {

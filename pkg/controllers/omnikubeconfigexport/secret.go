@@ -10,6 +10,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -111,8 +112,8 @@ func (r *reconciler) store(ctx context.Context, s *scope, want *corev1.Secret) (
 	has := s.secret
 
 	switch {
-	case has == nil:
-		return false, r.create(ctx, want)
+	case has == nil: // one without a new kubeconfig was deleted to be made again
+		return s.fresh == nil, r.create(ctx, want)
 	case apiequality.Semantic.DeepEqual(has, want):
 		return false, nil
 	case has.Type == want.Type && (has.Immutable == nil || !*has.Immutable):
@@ -124,14 +125,29 @@ func (r *reconciler) store(ctx context.Context, s *scope, want *corev1.Secret) (
 		return true, nil
 	}
 
-	// Neither can be changed in place. Whoever set it changed our Secret.
-	if err := r.client.Delete(ctx, has, exactly(has)); client.IgnoreNotFound(err) != nil {
-		return false, fmt.Errorf("replace Secret %q: %w", has.Name, err)
+	return true, r.replace(ctx, s, want)
+}
+
+// replace deletes the target and makes it again: its type, or that it is immutable, cannot be changed in place. Whoever set it
+// changed our Secret.
+func (r *reconciler) replace(ctx context.Context, s *scope, want *corev1.Secret) error {
+	want.UID, want.ResourceVersion = "", ""
+
+	// What is refused must not cost the Secret that is there. That there is one is the last that a create looks at.
+	if err := r.client.Create(ctx, want.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("replace Secret %q: %w", want.Name, err)
 	}
 
-	want.UID, want.ResourceVersion, want.Immutable = "", "", nil
+	// A finalizer may hold the old Secret for a while, and the answer to each of the two writes may be lost.
+	if s.fresh == nil {
+		r.issuing.hold(client.ObjectKeyFromObject(s.export), s.export.UID, s.found)
+	}
 
-	return true, r.create(ctx, want)
+	if err := r.client.Delete(ctx, s.secret, exactly(s.secret)); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("replace Secret %q: %w", want.Name, err)
+	}
+
+	return r.create(ctx, want)
 }
 
 // create creates the target. If it exists by now, the next run decides to whom it belongs.
