@@ -76,6 +76,9 @@ func newLeaderLease(hub *rest.Config, namespace string) (*leaderLease, *resource
 // endProcess ends this process at once, with everything in progress. That is as safe as a kill, and the only way to
 // be sure that nothing continues.
 func endProcess(reason string) {
+	// Whoever reads standard error may hang as this process did, and then each line of the log waits for ever.
+	time.AfterFunc(time.Second, func() { os.Exit(1) })
+
 	klog.ErrorS(nil, "This controller does not lead any more and ends at once, so that no two controllers work; it will be started again and wait for the lease",
 		"reason", reason)
 	klog.FlushAndExit(time.Second, 1)
