@@ -176,8 +176,9 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 		outcome := explain(omni.Classify(err), s, omni.Message(err))
 		r.issuing.failed(name, uid, outcome)
 
-		// After a broken connection, a kubeconfig may have been issued nevertheless.
-		if class := omni.Classify(err); class != omni.ClassUnreachable && class != omni.ClassTransient {
+		if mayHaveIssued(err) {
+			r.announceUnanswered(s)
+		} else {
 			refund()
 		}
 
@@ -187,6 +188,24 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 	r.options.Kubeconfigs.CountIssued(name)
 
 	return r.accept(raw, s)
+}
+
+// mayHaveIssued reports whether Omni may have issued a kubeconfig although the call failed: the connection broke, Omni itself failed,
+// or the process stops.
+func mayHaveIssued(err error) bool {
+	switch omni.Classify(err) { // the others are refusals
+	case omni.ClassUnreachable, omni.ClassTransient, omni.ClassCanceled:
+		return true
+	default:
+		return false
+	}
+}
+
+// announceUnanswered announces a request for a kubeconfig that may have had an effect.
+func (r *reconciler) announceUnanswered(s *scope) {
+	r.events.Eventf(s.export, nil, corev1.EventTypeWarning, "KubeconfigUnanswered", "IssueKubeconfig",
+		"Omni was asked for a kubeconfig for user %q and gave none: it may have issued one, valid until %s, that is stored nowhere and cannot be revoked",
+		s.want.User, utc.Text(r.options.Now().Add(s.want.ttl())))
 }
 
 // accept checks a kubeconfig that Omni issued, and keeps it until it is stored.

@@ -32,6 +32,8 @@ const (
 	// connectionDivisor is the share of the workers that may ask one Omni for kubeconfigs: one that hangs leaves workers to
 	// the others.
 	connectionDivisor = 4
+	// storeTimeout bounds the writes of the target.
+	storeTimeout = 20 * time.Second
 	// slotPause is how long an export without a slot is postponed. The next free slot wakes it earlier, so this is only for
 	// lost wake-ups.
 	slotPause = 5 * time.Second
