@@ -168,20 +168,30 @@ func TestAMarkThatIsFoughtOver(t *testing.T) {
 	}
 }
 
+// withoutOmni gives the object the real access, in a process that has not read Omni: who it sees to have the OmniCluster is noted in
+// owners.
+func (m *mover) withoutOmni() (owners *seen.Owners, parent *v1alpha1.OmniCluster) {
+	m.Helper()
+
+	parent = &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.sync.Namespace, Name: "demo"}}
+	parent.Status.HubID = thisHub
+	secret := &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: m.sync.Namespace, Name: "access"}, Data: map[string][]byte{"kubeconfig": kubeconfigFor(m.T, m.serve)},
+	}
+	api := looptest.NewAPI(parent, secret).Build()
+	owners = seen.NewOwners()
+	m.access = &clusteraccess.Access{Clusters: clusteraccess.NewClusters(m.r.options.Now, loopback()), Client: api, Live: api, HubID: thisHub, Owners: owners}
+	m.sync.Spec.ClusterRef.Name, m.sync.Spec.KubeconfigSecretRef.Name, m.sync.DeletionTimestamp = "demo", "access", nil
+
+	return owners, parent
+}
+
 // This hub comes back after another one took its clusters over and removed a copy. Its own status is from before, and nothing in the
 // workload cluster says what happened: the copy is not written again before this process has seen in Omni whose the cluster is. What is
 // there, and a first copy, do not wait.
 func TestACopyThatIsGoneWaitsForOmni(t *testing.T) {
 	m := newMover(t)
-	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: m.sync.Namespace, Name: "demo"}}
-	parent.Status.HubID = thisHub
-	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: m.sync.Namespace, Name: "access"}, Data: map[string][]byte{"kubeconfig": kubeconfigFor(t, m.serve)},
-	}
-	api := looptest.NewAPI(parent, secret).Build()
-	owners := seen.NewOwners()
-	m.access = &clusteraccess.Access{Clusters: clusteraccess.NewClusters(m.r.options.Now, loopback()), Client: api, Live: api, HubID: thisHub, Owners: owners}
-	m.sync.Spec.ClusterRef.Name, m.sync.Spec.KubeconfigSecretRef.Name, m.sync.DeletionTimestamp = "demo", "access", nil
+	owners, parent := m.withoutOmni()
 
 	m.to("apps", "a")
 	m.settle()
