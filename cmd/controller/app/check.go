@@ -124,23 +124,5 @@ func try(ctx context.Context, check installationCheck, timeout time.Duration) er
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 
-	var reason error
-
-	for {
-		err := check.run(ctx)
-		if err == nil || errors.Is(err, errRefused) {
-			return err
-		}
-
-		// The end of the context cut this attempt short: its error says less than the one before.
-		if reason == nil || ctx.Err() == nil {
-			reason = err
-		}
-
-		select {
-		case <-ctx.Done():
-			return reason
-		case <-time.After(checkPause):
-		}
-	}
+	return until(ctx, checkPause, check.run, func(error) {})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
@@ -26,22 +25,24 @@ func (o *Options) checkExportNamespaces(ctx context.Context, hub *rest.Config) e
 		return fmt.Errorf("check --%s: %w", flagExportNamespaces, err)
 	}
 
+	account := accountRights{client.SelfSubjectAccessReviews()}
+
 	var usable []string
 
 	for _, namespace := range o.ExportNamespaces {
-		missing, err := missingVerb(ctx, client, namespace)
+		missing, err := account.missing(ctx, exportRights(namespace))
 		if err != nil {
-			return fmt.Errorf("check --%s: %w", flagExportNamespaces, err)
+			return fmt.Errorf("check --%s: namespace %q: %w", flagExportNamespaces, namespace, err)
 		}
 
-		if missing == "" {
+		if len(missing) == 0 {
 			usable = append(usable, namespace)
 
 			continue
 		}
 
 		klog.FromContext(ctx).Error(nil, "No kubeconfig is exported to this namespace until the service account has the right and omni-controller starts again",
-			"namespace", namespace, "lacks", missing+" secrets")
+			"namespace", namespace, "lacks", missing[0].Verb+" secrets")
 	}
 
 	o.ExportNamespaces = usable
@@ -49,26 +50,13 @@ func (o *Options) checkExportNamespaces(ctx context.Context, hub *rest.Config) e
 	return nil
 }
 
-// exportVerbs are what the controller does with Secrets in a namespace of --export-namespaces.
-func exportVerbs() []string { return []string{"get", "list", "watch", "create", "update", "delete"} }
+// exportRights are those of the controller to Secrets in a namespace of --export-namespaces.
+func exportRights(namespace string) []authorizationv1.ResourceAttributes {
+	var rights []authorizationv1.ResourceAttributes
 
-// missingVerb returns the first verb on Secrets in a namespace that the controller needs and is not allowed; empty if
-// it is allowed all of them.
-func missingVerb(ctx context.Context, client authorizationclient.SelfSubjectAccessReviewsGetter, namespace string) (string, error) {
-	for _, verb := range exportVerbs() {
-		review, err := client.SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Verb: verb, Version: "v1", Resource: "secrets",
-			}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			return "", fmt.Errorf("may it %s Secrets in namespace %q: %w", verb, namespace, err)
-		}
-
-		if !review.Status.Allowed {
-			return verb, nil
-		}
+	for _, verb := range []string{"get", "list", "watch", "create", "update", "delete"} {
+		rights = append(rights, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Resource: "secrets"})
 	}
 
-	return "", nil
+	return rights
 }

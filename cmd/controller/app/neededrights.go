@@ -61,7 +61,7 @@ func rightsOf(served string, options *Options) []authorizationv1.ResourceAttribu
 	}
 
 	for _, target := range options.ExportNamespaces {
-		add(target, "", "secrets", "", exportVerbs()...)
+		rights = append(rights, exportRights(target)...)
 	}
 
 	if options.Metrics.Secure {

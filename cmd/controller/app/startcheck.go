@@ -65,37 +65,23 @@ func waitForStart(ctx context.Context, hub *rest.Config, options *Options) (meta
 	ctx, cancel := context.WithTimeoutCause(ctx, options.StartTimeout, errors.New("gave up after --start-timeout"))
 	defer cancel()
 
-	var (
-		logged time.Time
-		reason error
-	)
+	var logged time.Time
 
-	for {
-		err := checks.run(ctx)
-		if err == nil {
-			return checks.mapper, nil
-		}
-
-		if errors.Is(err, errRefused) {
-			return nil, err
-		}
-
-		// The end of the context cut this attempt short: its error says less than the one before.
-		if reason == nil || ctx.Err() == nil {
-			reason = err
-		}
-
+	err = until(ctx, retryPause, checks.run, func(reason error) {
 		if time.Since(logged) >= logEvery {
 			logged = time.Now()
 
 			klog.FromContext(ctx).Info("waiting for the API", "reason", reason.Error())
 		}
+	})
 
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("wait for the API: %w: %w", context.Cause(ctx), reason)
-		case <-time.After(retryPause):
-		}
+	switch {
+	case err == nil:
+		return checks.mapper, nil
+	case errors.Is(err, errRefused):
+		return nil, err
+	default:
+		return nil, fmt.Errorf("wait for the API: %w: %w", context.Cause(ctx), err)
 	}
 }
 
