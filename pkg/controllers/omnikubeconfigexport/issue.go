@@ -5,21 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
@@ -35,17 +27,17 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Outcome{}, err
 	}
 
-	owner := judgeOwner(s.secret, s.export.UID, s.shape, lastOf(s.export), s.hubs)
+	owner := judgeOwner(s.secret, s.export, s.shape, s.hubs)
 	if outcome, err := r.judgeTarget(ctx, owner, s); err != nil || !outcome.Continues() {
 		return outcome, err
 	}
 
-	switch name := client.ObjectKeyFromObject(s.export); owner {
+	switch owner {
 	case ours:
 		s.found = inspect(s.secret, s.shape)
-		r.issuing.hold(name, s.export.UID, found{}) // somebody who deletes the Secret from now on wants another kubeconfig
+		r.requests.hold(s.export, found{}) // somebody who deletes the Secret from now on wants another kubeconfig
 	case absent:
-		s.found = r.issuing.held(name, s.export.UID)
+		s.found = r.requests.held(s.export)
 	default:
 	}
 
@@ -53,7 +45,7 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 	if s.cause == causeNone {
 		// What was issued is in the Secret, also if the answer to that write was lost. Kept, it would count as new at the next
 		// renewal.
-		r.issuing.stored(client.ObjectKeyFromObject(s.export), s.export.UID)
+		r.requests.stored(s.export)
 
 		return issuedUntil(s.found.claims), nil
 	}
@@ -76,70 +68,9 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 	return outcome, nil
 }
 
-// judgeTarget reports whether a kubeconfig could be stored.
-func (r *reconciler) judgeTarget(ctx context.Context, owner ownership, s *scope) (loop.Outcome, error) {
-	name := shownTarget(s.export, s.export.EffectiveTarget())
-
-	switch {
-	case owner == otherHubs:
-		hub := s.secret.Labels[v1alpha1.MarkHub]
-
-		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "Secret %q is not written: %s. %s", name, s.hubs.Differ(hub), hubs.Advice(hub, "Secret", fmt.Sprintf("OmniConnection %q", s.connection.Name))), nil
-	case owner == others:
-		return r.judgeOthers(ctx, s)
-	case owner == ours && !s.secret.DeletionTimestamp.IsZero():
-		return targetDeleting(name, s.secret), nil
-	}
-
-	return loop.Proceed(), nil
-}
-
-// judgeOthers decides whether another's Secret is adopted.
-func (r *reconciler) judgeOthers(ctx context.Context, s *scope) (loop.Outcome, error) {
-	name := shownTarget(s.export, s.export.EffectiveTarget())
-
-	switch {
-	case !s.export.Spec.Adopt:
-		why, remedy, err := r.belongsTo(ctx, s)
-		if err != nil {
-			return loop.Outcome{}, err
-		}
-
-		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not written: %s; %s", name, why, remedy), nil
-	case !s.secret.DeletionTimestamp.IsZero():
-		return targetDeleting(name, s.secret), nil
-	case r.options.Sources.Why(s.secret) != "":
-		return loop.Stall(v1alpha1.ReasonSecretProtected, "Secret %q is not adopted: it %s; %s", name, r.options.Sources.Why(s.secret), chooseAnother), nil
-	case !s.hubs.Ours(s.secret.Labels[v1alpha1.MarkHub]):
-		hub := s.secret.Labels[v1alpha1.MarkHub]
-
-		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "Secret %q is not adopted: %s. %s", name, s.hubs.Differ(hub),
-			hubs.Advice(hub, "Secret", fmt.Sprintf("OmniConnection %q", s.connection.Name))), nil
-	}
-
-	refused, err := r.adopt(ctx, s)
-	if err != nil {
-		return loop.Outcome{}, err
-	}
-
-	if refused != "" {
-		return loop.Stall(v1alpha1.ReasonConflict, "Secret %q is not adopted: %s; %s", name, refused, chooseAnother), nil
-	}
-
-	return loop.Proceed(), nil
-}
-
-// targetDeleting returns the outcome for a target that is being deleted.
-func targetDeleting(name string, secret *corev1.Secret) loop.Outcome {
-	return loop.Wait(0, v1alpha1.ReasonTargetDeleting, "Secret %q is being deleted and is made again when it is gone; it is held by finalizers %v",
-		name, secret.Finalizers)
-}
-
 // obtain returns the kubeconfig that was issued and not stored, or requests one.
 func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error) {
-	name, uid := client.ObjectKeyFromObject(s.export), s.export.UID
-
-	if s.fresh = r.issuing.pending(name, uid, s.want.hash(), r.options.Now()); s.fresh != nil {
+	if s.fresh = r.requests.pending(s.export, s.want.hash(), r.options.Now()); s.fresh != nil {
 		return issuedUntil(s.fresh.claims), nil
 	}
 
@@ -159,7 +90,7 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 		return outcome, nil
 	}
 
-	refund, wait, failure := r.issuing.take(name, uid, r.options.Now())
+	refund, wait, failure := r.requests.take(s.export, r.options.Now())
 	if wait > 0 {
 		if failure != nil {
 			return loop.Wait(wait, failure.Reason(), "%s", failure.Message()), nil
@@ -174,7 +105,7 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 	})
 	if err != nil {
 		outcome := explain(omni.Classify(err), s, omni.Message(err))
-		r.issuing.failed(name, uid, outcome)
+		r.requests.failed(s.export, outcome)
 
 		if mayHaveIssued(err) {
 			r.announceUnanswered(s)
@@ -185,7 +116,7 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 		return outcome, nil
 	}
 
-	r.options.Kubeconfigs.CountIssued(name)
+	r.options.Kubeconfigs.CountIssued(client.ObjectKeyFromObject(s.export))
 
 	return r.accept(raw, s)
 }
@@ -228,7 +159,7 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 
 	if err := r.checkServer(to.server, s.connection.Spec.Endpoint); err != nil {
 		outcome := loop.Stall(v1alpha1.ReasonUnsafeKubeconfig, "Omni issued a kubeconfig whose server %s; it is not stored", err)
-		r.issuing.failed(client.ObjectKeyFromObject(s.export), s.export.UID, outcome)
+		r.requests.failed(s.export, outcome)
 
 		return outcome, nil
 	}
@@ -237,13 +168,13 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 		outcome := loop.Wait(clockPause, v1alpha1.ReasonClockSkew,
 			"the clocks of Omni and omni-controller differ: Omni issued a kubeconfig for %s that is valid until %s, and here it is %s. It is not stored; mend the clock that is wrong",
 			s.want.ttl(), utc.Text(token.expires()), utc.Text(now))
-		r.issuing.failedByClock(client.ObjectKeyFromObject(s.export), s.export.UID, outcome, now)
+		r.requests.failedByClock(s.export, outcome, now)
 
 		return outcome, nil
 	}
 
 	s.fresh = &issued{access: to, claims: token, specHash: s.want.hash()}
-	r.issuing.keep(client.ObjectKeyFromObject(s.export), s.export.UID, s.fresh)
+	r.requests.keep(s.export, s.fresh)
 
 	return issuedUntil(token), nil
 }
@@ -261,115 +192,6 @@ func (r *reconciler) checkServer(server, endpoint string) error {
 	}
 
 	return r.options.Guard.CheckHost(to.Hostname())
-}
-
-// session returns the session that the controller of OmniConnection keeps.
-func (r *reconciler) session(s *scope) (*session.Lease, loop.Outcome) {
-	switch {
-	case !s.cluster.DeletionTimestamp.IsZero():
-		return nil, loop.Wait(0, v1alpha1.ReasonDeleting, "OmniCluster %q is being deleted: no new kubeconfig is issued", s.cluster.Name)
-	case s.want.ClusterID == "":
-		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "OmniCluster %q has no cluster in Omni that it made or adopted; see its conditions", s.cluster.Name)
-	case isReplaced(s.cluster):
-		return nil, replaced(s)
-	}
-
-	lease, open := r.options.Pool.Get(string(s.connection.UID))
-	if !open {
-		outcome := loop.Wait(callPause, v1alpha1.ReasonConnectionNotReady, "OmniConnection %q is not connected to Omni; see its conditions", s.connection.Name)
-
-		return nil, opening.Unless(r.options.Pool, s.connection, r.started, r.options.Now(), outcome)
-	}
-
-	if outcome := opening.Endpoint(lease, s.connection); !outcome.Continues() {
-		lease.Release()
-
-		return nil, outcome
-	}
-
-	return lease, loop.Proceed()
-}
-
-// enter takes one of the slots of the connection, until release is called. Without a slot the run ends, and the status
-// stays, because nothing is wrong.
-func (r *reconciler) enter(s *scope) (release func(), outcome loop.Outcome) {
-	name := client.ObjectKeyFromObject(s.export)
-
-	release, ok := r.slots.TryAcquire(s.connection.UID, 1, limiter.Waiter{Name: name.String(), Wake: func() { r.wake.Fire(name) }})
-	if !ok {
-		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other exports of OmniConnection %q come first", s.connection.Name)
-	}
-
-	return release, loop.Proceed()
-}
-
-// checkCluster makes sure, before a token is signed, that the cluster in Omni still belongs to the OmniCluster: naming
-// somebody else's cluster must not give access to it.
-func checkCluster(ctx context.Context, lease *session.Lease, s *scope) loop.Outcome {
-	live, err := lease.InspectLive(ctx, s.want.ClusterName)
-	if err != nil {
-		return explain(omni.Classify(err), s, omni.Message(err))
-	}
-
-	switch {
-	case !live.Exists:
-		return loop.Wait(callPause, v1alpha1.ReasonClusterNotInOmni, "Omni has no cluster %q", s.want.ClusterName)
-	case live.Marks.UID != string(s.cluster.UID):
-		return loop.Stall(v1alpha1.ReasonNotOwned, "cluster %q in Omni does not belong to OmniCluster %q: no kubeconfig is issued for it",
-			s.want.ClusterName, s.cluster.Name)
-	case !s.hubs.Ours(live.Marks.Hub):
-		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "cluster %q in Omni belongs to OmniCluster %q of another hub, %s: no kubeconfig is issued for it here. "+
-			"See the condition Stalled of the OmniCluster", s.want.ClusterName, s.cluster.Name, omni.Sanitize(live.Marks.Hub))
-	case live.UUID != s.want.ClusterID && apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionStalled):
-		return replaced(s)
-	case live.UUID != s.want.ClusterID:
-		return loop.Wait(callPause, v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows; waits for its status",
-			s.want.ClusterName, s.cluster.Name)
-	}
-
-	return loop.Proceed()
-}
-
-// isReplaced reports whether the OmniCluster waits for a person because the cluster in Omni is not the one that it made. A
-// suspended one says so only of its plan.
-func isReplaced(cluster *v1alpha1.OmniCluster) bool {
-	return slices.ContainsFunc(cluster.Status.Conditions, func(c metav1.Condition) bool {
-		return c.Reason == v1alpha1.ReasonRemoteClusterReplaced &&
-			(c.Type == v1alpha1.ConditionStalled && c.Status == metav1.ConditionTrue || c.Type == v1alpha1.ConditionPlanned && c.Status == metav1.ConditionFalse)
-	})
-}
-
-// replaced is the outcome for a cluster with another ID than that of an OmniCluster that waits for a person: its status does
-// not follow by itself. A change of that wakes the export.
-func replaced(s *scope) loop.Outcome {
-	return loop.Stall(v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows: no kubeconfig is issued for it. "+
-		"See the conditions of the OmniCluster", s.want.ClusterName, s.cluster.Name)
-}
-
-// explain converts the class of a failure into the outcome for the user.
-func explain(class omni.Class, s *scope, message string) loop.Outcome {
-	where := fmt.Sprintf("OmniConnection %q", s.connection.Name)
-
-	switch class { // the rest heals by itself
-	case omni.ClassDenied:
-		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s: %s", where, message)
-	case omni.ClassUnauthenticated:
-		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s: %s", where, message)
-	case omni.ClassKeyExpired:
-		return loop.Stall(v1alpha1.ReasonKeyExpired, "%s: %s", where, message)
-	case omni.ClassKeyInvalid:
-		return loop.Stall(v1alpha1.ReasonKeyInvalid, "%s: %s", where, message)
-	case omni.ClassTooMuchData:
-		return loop.Stall(v1alpha1.ReasonTooMuchData, "%s: %s", where, message)
-	case omni.ClassRefused:
-		return loop.Stall(v1alpha1.ReasonRefused, "%s: %s", where, message)
-	case omni.ClassTLS:
-		return loop.Stall(v1alpha1.ReasonTLSFailed, "%s: %s", where, message)
-	case omni.ClassNotReady, omni.ClassGone:
-		return loop.Wait(time.Second, v1alpha1.ReasonClusterNotInOmni, "%s: %s", where, message)
-	default:
-		return loop.Wait(callPause, v1alpha1.ReasonUnreachable, "%s: %s", where, message)
-	}
 }
 
 func issuedUntil(token claims) loop.Outcome {

@@ -10,7 +10,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
@@ -92,8 +91,12 @@ func TestJudgeOwner(t *testing.T) {
 		return secret
 	}
 
-	wrote := func(name, hash string) last {
-		return last{target: types.NamespacedName{Namespace: "ns", Name: name}, hash: hash}
+	export := &v1alpha1.OmniKubeconfigExport{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "export", UID: "me"}}
+	wrote := func(name, hash string) *v1alpha1.OmniKubeconfigExport {
+		written := export.DeepCopy()
+		written.Status.KubeconfigHash, written.Status.TargetSecretRef = hash, &v1alpha1.TargetSecretReference{Name: name}
+
+		return written
 	}
 
 	inHub := func(secret *corev1.Secret, hub string) *corev1.Secret {
@@ -108,33 +111,33 @@ func TestJudgeOwner(t *testing.T) {
 
 	for name, test := range map[string]struct {
 		secret *corev1.Secret
-		last   last
+		export *v1alpha1.OmniKubeconfigExport
 		want   ownership
 	}{
-		"none":                    {nil, last{}, absent},
-		"ours":                    {writtenAs("ns/target"), last{}, ours},
+		"none":                    {nil, export, absent},
+		"ours":                    {writtenAs("ns/target"), export, ours},
 		"ours, the status is old": {writtenAs("ns/target"), wrote("former", "h"), ours},
-		"annotation never there":  {labelled("me"), last{}, ours},
+		"annotation never there":  {labelled("me"), export, ours},
 		"annotation lost":         {labelled("me"), wrote("target", "h"), ours},
 		"annotation changed":      {writtenAs("ns/x"), wrote("target", "h"), ours},
 		"a copy":                  {writtenAs("ns/source"), wrote("source", of.hash(content)), others},
-		"a copy, status lost":     {writtenAs("ns/source"), last{}, others},
+		"a copy, status lost":     {writtenAs("ns/source"), export, others},
 		"a copy without it":       {labelled("me"), wrote("source", of.hash(content)), others},
-		"copied from a namespace": {writtenAs("other/target"), last{}, others},
-		"of another export":       {labelled("you"), last{}, others},
+		"copied from a namespace": {writtenAs("other/target"), export, others},
+		"of another export":       {labelled("you"), export, others},
 		"of another, our content": {labelled("you"), wrote("target", of.hash(content)), others},
-		"of nobody":               {labelled(""), last{}, others},
-		"ours in this hub":        {inHub(writtenAs("ns/target"), thisHub), last{}, ours},
-		"ours in the previous":    {inHub(writtenAs("ns/target"), "hub-0"), last{}, ours},
+		"of nobody":               {labelled(""), export, others},
+		"ours in this hub":        {inHub(writtenAs("ns/target"), thisHub), export, ours},
+		"ours in the previous":    {inHub(writtenAs("ns/target"), "hub-0"), export, ours},
 		"ours in another hub":     {inHub(writtenAs("ns/target"), "hub-2"), wrote("target", of.hash(content)), otherHubs},
-		"a copy, another hub":     {inHub(writtenAs("ns/source"), "hub-2"), last{}, others},
-		"another's, another hub":  {inHub(labelled("you"), "hub-2"), last{}, others},
+		"a copy, another hub":     {inHub(writtenAs("ns/source"), "hub-2"), export, others},
+		"another's, another hub":  {inHub(labelled("you"), "hub-2"), export, others},
 		"label lost, another hub": {inHub(labelled(""), "hub-2"), wrote("target", of.hash(content)), others},
 		"label lost":              {labelled(""), wrote("target", of.hash(content)), ours},
 		"label lost, changed":     {labelled(""), wrote("target", "other"), others},
 		"our content elsewhere":   {labelled(""), wrote("other", of.hash(content)), others},
 	} {
-		if got := judgeOwner(test.secret, "me", of, test.last, hubs.Hubs{Own: thisHub, Previous: "hub-0"}); got != test.want {
+		if got := judgeOwner(test.secret, test.export, of, hubs.Hubs{Own: thisHub, Previous: "hub-0"}); got != test.want {
 			t.Errorf("%s: %v, want %v", name, got, test.want)
 		}
 	}

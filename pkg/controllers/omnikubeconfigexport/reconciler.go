@@ -41,13 +41,13 @@ const (
 
 // reconciler has what the phases need.
 type reconciler struct {
-	client  client.Client // cached; Secrets as metadata only
-	live    client.Reader
-	events  events.EventRecorder
-	options Options
-	issuing *issuing
-	slots   *limiter.Limiter[types.UID] // by OmniConnection
-	wake    *trigger.Trigger[types.NamespacedName]
+	client   client.Client // cached; Secrets as metadata only
+	live     client.Reader
+	events   events.EventRecorder
+	options  Options
+	requests *requests
+	slots    *limiter.Limiter[types.UID] // by OmniConnection
+	wake     *trigger.Trigger[types.NamespacedName]
 
 	corrections corrections
 
@@ -61,7 +61,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	}
 
 	return &reconciler{
-		client: cached, live: live, events: recorder, options: options, issuing: newIssuing(),
+		client: cached, live: live, events: recorder, options: options, requests: newRequests(),
 		slots: limiter.New(limiter.Limits[types.UID]{PerKey: int64(max(1, options.Concurrency/connectionDivisor))}),
 		wake:  trigger.New[types.NamespacedName](trigger.Pacing{}),
 	}
@@ -205,7 +205,7 @@ func (s *scope) lifetime(is found) lifetime {
 
 // gone forgets everything about an export that does not exist any more.
 func (r *reconciler) gone(name types.NamespacedName) {
-	r.issuing.forget(name)
+	r.requests.forget(name)
 	r.corrections.forget(name)
 	r.forgetMetrics(name)
 }

@@ -110,7 +110,7 @@ func (r *reconciler) remove(ctx context.Context, s *scope, key types.NamespacedN
 		return done, nil
 	}
 
-	if !carriesMark(secret, export.UID, export.WrittenTarget()) {
+	if !carriesMark(secret, export) {
 		r.lost(export, secret)
 
 		return done, nil
@@ -225,7 +225,7 @@ func (r *reconciler) reportKept(ctx context.Context, export *v1alpha1.OmniKubeco
 		return
 	}
 
-	if !carriesMark(secret, export.UID, export.WrittenTarget()) {
+	if !carriesMark(secret, export) {
 		r.lost(export, secret)
 	} else {
 		r.events.Eventf(export, nil, corev1.EventTypeNormal, "SecretLeft", "DeleteSecret",

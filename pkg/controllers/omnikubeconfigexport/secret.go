@@ -56,11 +56,10 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	s.secret, s.found, s.stored = want, inspect(want, s.shape), true
 
-	name := client.ObjectKeyFromObject(s.export)
 	if s.fresh != nil {
-		r.issuing.stored(name, s.export.UID)
+		r.requests.stored(s.export)
 	} else if corrected {
-		r.corrections.record(name, correction{s.correctedTo(want), r.options.Now()})
+		r.corrections.record(client.ObjectKeyFromObject(s.export), correction{s.correctedTo(want), r.options.Now()})
 	}
 
 	r.announceWritten(s, content, corrected && !onlyMarks)
@@ -153,7 +152,7 @@ func (r *reconciler) replace(ctx context.Context, s *scope, want *corev1.Secret)
 
 	// A finalizer may hold the old Secret for a while, and the answer to each of the two writes may be lost.
 	if s.fresh == nil {
-		r.issuing.hold(client.ObjectKeyFromObject(s.export), s.export.UID, s.found)
+		r.requests.hold(s.export, s.found)
 	}
 
 	if err := r.client.Delete(ctx, s.secret, exactly(s.secret)); client.IgnoreNotFound(err) != nil {

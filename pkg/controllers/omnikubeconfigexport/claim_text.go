@@ -116,7 +116,7 @@ func (r *reconciler) takeOver(s *scope) string {
 	labelled := s.secret.DeepCopy()
 	metav1.SetMetaDataLabel(&labelled.ObjectMeta, v1alpha1.LabelExportUID, string(s.export.UID))
 
-	if s.secret.Labels[v1alpha1.LabelExportUID] == "" || !carriesMark(labelled, s.export.UID, s.export.WrittenTarget()) {
+	if s.secret.Labels[v1alpha1.LabelExportUID] == "" || !carriesMark(labelled, s.export) {
 		return chooseAnother
 	}
 

@@ -6,7 +6,9 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -25,13 +27,14 @@ type issued struct {
 	specHash string
 }
 
-// issuing records the requests of each export. It is safe for concurrent use.
-type issuing struct {
+// requests records what each export has asked of Omni. It is safe for concurrent use.
+type requests struct {
 	mu      sync.Mutex
-	exports map[types.NamespacedName]*issuingOf
+	exports map[types.NamespacedName]*requestsOf
 }
 
-type issuingOf struct {
+// requestsOf records those of one export.
+type requestsOf struct {
 	uid     types.UID
 	limiter *rate.Limiter
 	pending *issued
@@ -40,14 +43,16 @@ type issuingOf struct {
 	pause   time.Time     // the end of clockPause
 }
 
-func newIssuing() *issuing { return &issuing{exports: map[types.NamespacedName]*issuingOf{}} }
+func newRequests() *requests { return &requests{exports: map[types.NamespacedName]*requestsOf{}} }
 
 // of returns the record of an export, and creates it if necessary. The caller holds the lock.
-func (i *issuing) of(name types.NamespacedName, uid types.UID) *issuingOf {
-	known := i.exports[name]
-	if known == nil || known.uid != uid {
-		known = &issuingOf{uid: uid, limiter: rate.NewLimiter(rate.Every(issuePause), issueBurst)}
-		i.exports[name] = known
+func (r *requests) of(export *v1alpha1.OmniKubeconfigExport) *requestsOf {
+	name := client.ObjectKeyFromObject(export)
+
+	known := r.exports[name]
+	if known == nil || known.uid != export.UID {
+		known = &requestsOf{uid: export.UID, limiter: rate.NewLimiter(rate.Every(issuePause), issueBurst)}
+		r.exports[name] = known
 	}
 
 	return known
@@ -55,11 +60,11 @@ func (i *issuing) of(name types.NamespacedName, uid types.UID) *issuingOf {
 
 // take allows a request to Omni, or returns how long to wait and how the last request ended. Refund returns the
 // permission if certainly nothing was issued.
-func (i *issuing) take(name types.NamespacedName, uid types.UID, now time.Time) (refund func(), wait time.Duration, failure *loop.Outcome) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) take(export *v1alpha1.OmniKubeconfigExport, now time.Time) (refund func(), wait time.Duration, failure *loop.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	known := i.of(name, uid)
+	known := r.of(export)
 
 	// A clock that was set back makes the pause no longer than it was.
 	if wait := known.pause.Sub(now); wait > 0 && wait <= clockPause {
@@ -77,37 +82,37 @@ func (i *issuing) take(name types.NamespacedName, uid types.UID, now time.Time) 
 }
 
 // failed records how a request ended.
-func (i *issuing) failed(name types.NamespacedName, uid types.UID, outcome loop.Outcome) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) failed(export *v1alpha1.OmniKubeconfigExport, outcome loop.Outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	i.of(name, uid).failure = &outcome
+	r.of(export).failure = &outcome
 }
 
 // failedByClock is failed for a kubeconfig that is not valid by our clock.
-func (i *issuing) failedByClock(name types.NamespacedName, uid types.UID, outcome loop.Outcome, now time.Time) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) failedByClock(export *v1alpha1.OmniKubeconfigExport, outcome loop.Outcome, now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	known := i.of(name, uid)
+	known := r.of(export)
 	known.failure, known.pause = &outcome, now.Add(clockPause)
 }
 
 // keep stores a kubeconfig until it is written.
-func (i *issuing) keep(name types.NamespacedName, uid types.UID, fresh *issued) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) keep(export *v1alpha1.OmniKubeconfigExport, fresh *issued) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	known := i.of(name, uid)
+	known := r.of(export)
 	known.pending, known.failure = fresh, nil
 }
 
 // pending returns a kubeconfig that was issued for the same ingredients and is not stored.
-func (i *issuing) pending(name types.NamespacedName, uid types.UID, specHash string, now time.Time) *issued {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) pending(export *v1alpha1.OmniKubeconfigExport, specHash string, now time.Time) *issued {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	known := i.of(name, uid).pending
+	known := r.of(export).pending
 	if known == nil || known.specHash != specHash || !now.Before(known.claims.expires()) {
 		return nil
 	}
@@ -116,32 +121,32 @@ func (i *issuing) pending(name types.NamespacedName, uid types.UID, specHash str
 }
 
 // stored removes the kubeconfig that was kept.
-func (i *issuing) stored(name types.NamespacedName, uid types.UID) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) stored(export *v1alpha1.OmniKubeconfigExport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	i.of(name, uid).pending = nil
+	r.of(export).pending = nil
 }
 
 // hold stores what a Secret holds that is to be deleted and made again.
-func (i *issuing) hold(name types.NamespacedName, uid types.UID, held found) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) hold(export *v1alpha1.OmniKubeconfigExport, held found) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	i.of(name, uid).held = held
+	r.of(export).held = held
 }
 
 // held returns what the Secret held that was deleted to be made again; not intact if none was.
-func (i *issuing) held(name types.NamespacedName, uid types.UID) found {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) held(export *v1alpha1.OmniKubeconfigExport) found {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	return i.of(name, uid).held
+	return r.of(export).held
 }
 
-func (i *issuing) forget(name types.NamespacedName) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
+func (r *requests) forget(name types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 
-	delete(i.exports, name)
+	delete(r.exports, name)
 }
