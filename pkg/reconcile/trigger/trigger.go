@@ -82,6 +82,13 @@ func (t *Trigger[K]) Source(find func(context.Context, K) []reconcile.Request) s
 	})
 }
 
+// Names is Source for a trigger that is fired with the names of the objects themselves.
+func Names(t *Trigger[types.NamespacedName]) source.Source {
+	return t.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: name}}
+	})
+}
+
 // timetable records when objects are triggered. It belongs to one goroutine.
 type timetable struct {
 	pacing    Pacing
