@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/finalizers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 // reconciler reads the metadata of Secrets, never their content.
@@ -74,20 +74,14 @@ func secretOf(_ context.Context, object client.Object) []reconcile.Request {
 
 // Reconcile implements reconcile.Reconciler: it removes the finalizer of a Secret that nobody needs any more.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	secret := index.SecretMetadata()
+	return finalizers.Release(ctx, r.client, r.live, request.NamespacedName, v1alpha1.KubeconfigInUseFinalizer, r.isNeeded)
+}
 
-	err := r.client.Get(ctx, request.NamespacedName, secret)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("read the metadata of the Secret: %w", err)
-	}
-
-	if err != nil || !controllerutil.ContainsFinalizer(secret, v1alpha1.KubeconfigInUseFinalizer) {
-		return reconcile.Result{}, nil
-	}
-
-	current, err := r.use(ctx, request.NamespacedName)
+// isNeeded implements finalizers.Need.
+func (r *reconciler) isNeeded(ctx context.Context, secret *metav1.PartialObjectMetadata) (needed bool, again time.Duration, err error) {
+	current, err := r.use(ctx, client.ObjectKeyFromObject(secret))
 	if err != nil {
-		return reconcile.Result{}, err
+		return false, 0, err
 	}
 
 	if deleted := secret.DeletionTimestamp; deleted != nil {
@@ -96,27 +90,14 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 
 	letGo, again := current.decide()
 	if letGo && current.users > 0 {
-		if current.namespaceGoes, err = r.namespaceGoes(ctx, request.Namespace); err != nil {
-			return reconcile.Result{}, err
+		if current.namespaceGoes, err = r.namespaceGoes(ctx, secret.Namespace); err != nil {
+			return false, 0, err
 		}
 
 		letGo, again = current.decide()
 	}
 
-	if !letGo {
-		return reconcile.Result{RequeueAfter: again}, nil
-	}
-
-	err = sources.ChangeFinalizer(ctx, r.client, r.live, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, controllerutil.RemoveFinalizer)
-	if apierrors.IsConflict(err) { // its export wrote it at the same time: nothing to alarm anybody with
-		return reconcile.Result{RequeueAfter: time.Second}, nil
-	}
-
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("let go of the Secret: %w", err)
-	}
-
-	return reconcile.Result{}, nil
+	return !letGo, again, nil
 }
 
 // namespaceGoes reports whether a namespace is being deleted. Without the right to get it, it counts as one that stays:

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -18,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/finalizers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 // addSecrets adds the controller that lets Secrets go. It looks at each held Secret itself: a connection may be gone
@@ -65,46 +64,26 @@ func (r *reconciler) secretOfCluster(ctx context.Context, object client.Object) 
 
 // releaseSecret removes the finalizer from a Secret that is not the key of a connection with users.
 func (r *reconciler) releaseSecret(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	secret := index.SecretMetadata()
-
-	err := r.client.Get(ctx, request.NamespacedName, secret)
-	if client.IgnoreNotFound(err) != nil {
-		return reconcile.Result{}, fmt.Errorf("read the metadata of Secret %q: %w", request.Name, err)
-	}
-
-	if err != nil || !controllerutil.ContainsFinalizer(secret, v1alpha1.InUseFinalizer) {
-		return reconcile.Result{}, nil
-	}
-
-	if needed, err := r.isNeeded(ctx, secret); err != nil || needed {
-		return reconcile.Result{}, err
-	}
-
-	err = r.changeFinalizer(ctx, secret.ObjectMeta, controllerutil.RemoveFinalizer)
-	if apierrors.IsConflict(err) { // somebody wrote it at the same time: nothing to alarm anybody with
-		return reconcile.Result{RequeueAfter: time.Second}, nil
-	}
-
-	return reconcile.Result{}, err
+	return finalizers.Release(ctx, r.client, r.live, request.NamespacedName, v1alpha1.InUseFinalizer, r.isNeeded)
 }
 
-// isNeeded reports whether a Secret is the key of a connection with users.
-func (r *reconciler) isNeeded(ctx context.Context, secret client.Object) (bool, error) {
+// isNeeded implements finalizers.Need: it reports whether a Secret is the key of a connection with users.
+func (r *reconciler) isNeeded(ctx context.Context, secret *metav1.PartialObjectMetadata) (needed bool, again time.Duration, err error) {
 	list := &v1alpha1.OmniConnectionList{}
 
-	err := r.client.List(ctx, list, client.InNamespace(secret.GetNamespace()), client.MatchingFields{index.ByKeySecret: secret.GetName()})
+	err = r.client.List(ctx, list, client.InNamespace(secret.Namespace), client.MatchingFields{index.ByKeySecret: secret.Name})
 	if err != nil {
-		return false, fmt.Errorf("list the connections with Secret %q: %w", secret.GetName(), err)
+		return false, 0, fmt.Errorf("list the connections with Secret %q: %w", secret.Name, err)
 	}
 
 	for i := range list.Items {
 		used, err := r.isUsed(ctx, client.ObjectKeyFromObject(&list.Items[i]))
 		if err != nil || used {
-			return used, err
+			return used, 0, err
 		}
 	}
 
-	return false, nil
+	return false, 0, nil
 }
 
 // holdSecret makes sure that the key's Secret outlives the OmniClusters that need it.
@@ -124,7 +103,7 @@ func (r *reconciler) holdSecret(ctx context.Context, connection *v1alpha1.OmniCo
 
 // changeFinalizer changes our finalizer on a Secret. One that is gone meanwhile is no error.
 func (r *reconciler) changeFinalizer(ctx context.Context, secret metav1.ObjectMeta, how func(client.Object, string) bool) error {
-	err := sources.ChangeFinalizer(ctx, r.client, r.live, secret, v1alpha1.InUseFinalizer, how)
+	err := finalizers.Change(ctx, r.client, r.live, secret, v1alpha1.InUseFinalizer, how)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("change the finalizers of Secret %q: %w", secret.Name, err)
 	}

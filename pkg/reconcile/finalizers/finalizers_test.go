@@ -1,4 +1,4 @@
-package sources_test
+package finalizers_test
 
 import (
 	"slices"
@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/finalizers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
-// TestChangeFinalizer: the cache has only our own finalizers, and those of others stay.
-func TestChangeFinalizer(t *testing.T) {
+// TestChange: the cache has only our own finalizers, and those of others stay.
+func TestChange(t *testing.T) {
 	const theirs, ours = "example.com/theirs", v1alpha1.InUseFinalizer
 
 	for name, test := range map[string]struct {
@@ -55,7 +55,7 @@ func TestChangeFinalizer(t *testing.T) {
 				}
 			}
 
-			err := sources.ChangeFinalizer(t.Context(), api, api, cached.ObjectMeta, ours, test.how)
+			err := finalizers.Change(t.Context(), api, api, cached.ObjectMeta, ours, test.how)
 			if apierrors.IsConflict(err) != test.meanwhile || err != nil && !test.meanwhile {
 				t.Error(err)
 			}
