@@ -17,6 +17,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
@@ -65,7 +66,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	r.announceWritten(s, content, corrected && !onlyMarks)
 
 	if onlyMarks && former != s.hubs.Own || s.hubs.IsPrevious(former) {
-		r.announceMark(s, former)
+		hubs.Marked(r.events, s.export, fmt.Sprintf("Secret %q", s.shown(want)), former)
 	}
 
 	if outcome, err := r.removeFormer(ctx, s); err != nil || !outcome.Continues() {
@@ -105,18 +106,6 @@ func (r *reconciler) announceWritten(s *scope, content issued, corrected bool) {
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretCorrected", "WriteSecret",
 			"Secret %q was not as it has to be and was written again, with the kubeconfig that it held", s.shown(s.secret))
 	}
-}
-
-// announceMark announces that the mark names this hub now; former is the hub that it named before, if it did.
-func (r *reconciler) announceMark(s *scope, former string) {
-	if former == "" {
-		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %q names this hub now", s.shown(s.secret))
-
-		return
-	}
-
-	r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "TakenOver", "Mark", "Took Secret %q over from hub %s, as the annotation %s says",
-		s.shown(s.secret), redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
 // store writes the target if it is not as desired. corrected reports whether there was one that differed.

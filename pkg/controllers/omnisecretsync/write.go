@@ -13,7 +13,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -246,23 +246,10 @@ func (r *reconciler) overwrite(ctx context.Context, s *scope, wanted location, l
 	}
 
 	if marks || taken {
-		r.announceMark(s, wanted, former)
+		hubs.Marked(r.events, s.sync, fmt.Sprintf("Secret %s in the workload cluster", wanted), former)
 	}
 
 	return loop.Proceed(), nil
-}
-
-// announceMark announces that the mark names this hub now; former is the hub that it named before, if it did. The content is
-// unchanged, so the status does not record a write.
-func (r *reconciler) announceMark(s *scope, where location, former string) {
-	if former == "" {
-		r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on Secret %s in the workload cluster names this hub now", where)
-
-		return
-	}
-
-	r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "TakenOver", "Mark", "Took Secret %s in the workload cluster over from hub %s, as the annotation %s says",
-		where, redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
 // rewritePause returns how long to wait before the same content is written again.

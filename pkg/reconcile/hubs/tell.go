@@ -3,6 +3,8 @@ package hubs
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -21,6 +23,18 @@ func (h Hubs) Differ(marked string) string {
 func Advice(marked, what, place string) string {
 	return fmt.Sprintf("If that hub is gone for good, set the annotation %s: %s on %s, and this hub takes over. If it runs, delete this object here: the %s stays",
 		v1alpha1.AnnotationPreviousHub, redact.Line(marked), place, what)
+}
+
+// Marked announces that the mark on something names this hub now; former is the hub that it named before, if it did.
+func Marked(recorder events.EventRecorder, object client.Object, what, former string) {
+	if former == "" {
+		recorder.Eventf(object, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on %s names this hub now", what)
+
+		return
+	}
+
+	recorder.Eventf(object, nil, corev1.EventTypeNormal, "TakenOver", "Mark", "Took %s over from hub %s, as the annotation %s says",
+		what, redact.Line(former), v1alpha1.AnnotationPreviousHub)
 }
 
 // PreviousChanged accepts changes of the annotation of an OmniConnection that names a previous hub.
