@@ -10,11 +10,9 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/deletionrights"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnirolloutpolicy"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
@@ -123,55 +121,33 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return err
 	}
 
-	measured, err := register(options.Registry)
+	shared, err := newShared(ctx, options)
 	if err != nil {
 		return err
 	}
 
-	connectionHealth, clusterHealth := trigger.New[string](wakePacing()), trigger.New[string](wakePacing())
-	clusterChanged := newClusterChanged(clusterHealth)
-
-	well, owners := newWell(options), confirmed.NewOwners()
-
-	pool := newPool(ctx, options, measured.calls, connectionHealth, clusterHealth, clusterChanged)
-
 	// What reads Secrets for users. The controller of OmniKubeconfigExport reads its own.
 	guarded := options.Sources.Manager(mgr)
 
-	if err := omniconnection.Add(guarded, omniconnection.Options{
-		Pool: pool, Objects: measured.objects, Calls: measured.calls, HealthChanged: connectionHealth,
-		Endpoints:   options.Endpoints,
-		Namespace:   options.Namespace,
-		Skew:        options.Skew,
-		Concurrency: options.Concurrency.OmniConnection,
-	}); err != nil {
-		return fmt.Errorf("add the controller of OmniConnection: %w", err)
+	if err := addOmni(guarded, shared, options); err != nil {
+		return err
 	}
 
-	if err := omnicluster.Add(guarded, omnicluster.Options{
-		Pool: pool, Objects: measured.objects, HealthChanged: clusterHealth, ClusterChanged: clusterChanged,
-		SettleTime: options.SettleTime, ManagementCluster: options.ManagementCluster, HubID: options.HubID,
-		Rollouts: options.Rollouts, RolloutReadyTime: options.RolloutReadyTime, Overrides: measured.rollouts, Well: well, Owners: owners,
-		Skew:        options.Skew,
-		Concurrency: options.Concurrency.OmniCluster,
-	}); err != nil {
-		return fmt.Errorf("add the controller of OmniCluster: %w", err)
+	if err := addRollouts(mgr, shared, options); err != nil {
+		return err
 	}
 
-	if options.Rollouts {
-		if err := omnirolloutpolicy.Add(mgr, omnirolloutpolicy.Options{
-			Objects: measured.objects, Rollouts: measured.rollouts, Well: well, Skew: options.Skew, Concurrency: options.Concurrency.OmniRolloutPolicy,
-		}); err != nil {
-			return fmt.Errorf("add the controller of OmniRolloutPolicy: %w", err)
-		}
-	}
-
-	if err := addWorkload(guarded, measured.objects, owners, options); err != nil {
+	if err := addWorkload(guarded, shared.objects, shared.owners, options); err != nil {
 		return err
 	}
 
 	if err := omnikubeconfigexport.Add(mgr, omnikubeconfigexport.Options{
-		Pool: pool, Objects: measured.objects, Kubeconfigs: measured.kubeconfigs, Sources: options.Sources, Namespaces: options.ExportNamespaces, HubID: options.HubID,
+		Pool:        shared.pool,
+		Objects:     shared.objects,
+		Kubeconfigs: shared.kubeconfigs,
+		Sources:     options.Sources,
+		Namespaces:  options.ExportNamespaces,
+		HubID:       options.HubID,
 		Guard:       options.Guard,
 		Concurrency: options.Concurrency.OmniKubeconfigExport,
 	}); err != nil {
@@ -182,11 +158,43 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return fmt.Errorf("add the controller of what a deletion of the namespace needs: %w", err)
 	}
 
-	return child.Add(mgr, child.Options{Objects: measured.objects, Concurrency: child.Concurrency{
+	return child.Add(mgr, child.Options{Objects: shared.objects, Concurrency: child.Concurrency{
 		ControlPlane: options.Concurrency.OmniControlPlane,
 		Workers:      options.Concurrency.OmniWorkers,
 		Machine:      options.Concurrency.OmniMachine,
 	}})
+}
+
+// shared is what the controllers share.
+type shared struct {
+	collectors
+
+	pool *session.Pool // of the sessions with Omni
+	// connectionHealth and clusterHealth are fired with the UID of an OmniConnection, clusterChanged with a cluster in Omni.
+	connectionHealth, clusterHealth *trigger.Trigger[string]
+	clusterChanged                  *trigger.Trigger[watches.Remote]
+
+	well   *confirmed.Well // nil if there are no rollouts
+	owners *confirmed.Owners
+}
+
+func newShared(ctx context.Context, options Options) (shared, error) {
+	measured, err := register(options.Registry)
+	if err != nil {
+		return shared{}, err
+	}
+
+	made := shared{
+		collectors:       measured,
+		connectionHealth: trigger.New[string](wakePacing()),
+		clusterHealth:    trigger.New[string](wakePacing()),
+		well:             newWell(options),
+		owners:           confirmed.NewOwners(),
+	}
+	made.clusterChanged = newClusterChanged(made.clusterHealth)
+	made.pool = newPool(ctx, options, made)
+
+	return made, nil
 }
 
 // collectors are the metrics that the controllers write.
@@ -211,21 +219,19 @@ func register(registry prometheus.Registerer) (collectors, error) {
 
 // newPool makes the pool of sessions with Omni. The sessions outlive the context by the time that a graceful stop takes: what
 // a worker has begun it may finish. They end with the process.
-func newPool(ctx context.Context, options Options, calls *metrics.Calls, connectionHealth, clusterHealth *trigger.Trigger[string],
-	clusterChanged *trigger.Trigger[watches.Remote],
-) *session.Pool {
+func newPool(ctx context.Context, options Options, shared shared) *session.Pool {
 	return session.NewPool(context.WithoutCancel(ctx), session.PoolOptions{
 		ClusterChanged: func(uid, cluster string) {
-			clusterChanged.Fire(watches.Remote{Connection: uid, Cluster: cluster})
+			shared.clusterChanged.Fire(watches.Remote{Connection: uid, Cluster: cluster})
 		},
 		HealthChanged: func(uid string) {
-			connectionHealth.Fire(uid)
-			clusterHealth.Fire(uid)
+			shared.connectionHealth.Fire(uid)
+			shared.clusterHealth.Fire(uid)
 		},
-		KeyRefused: connectionHealth.Fire,
+		KeyRefused: shared.connectionHealth.Fire,
 
-		Observer:  calls.Observe,
-		Throttled: calls.Throttle,
+		Observer:  shared.calls.Observe,
+		Throttled: shared.calls.Throttle,
 		Limits:    options.Limits,
 		Guard:     &options.Guard,
 		Runs:      max(1, options.Concurrency.OmniCluster/connectionDivisor),
