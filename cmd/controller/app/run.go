@@ -62,6 +62,11 @@ func Run(ctx context.Context, options *Options) error {
 		return err
 	}
 
+	return runControllers(ctx, config, wanted)
+}
+
+// runControllers puts the controllers together, and runs them until the context ends.
+func runControllers(ctx context.Context, config *Config, wanted controllers.Options) error {
 	mgr, err := newManager(config)
 	if err != nil {
 		return err
