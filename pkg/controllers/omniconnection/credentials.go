@@ -32,40 +32,11 @@ func (r *reconciler) findCredentials(ctx context.Context, s *scope) (loop.Outcom
 	return outcome, err
 }
 
+// readKey reads the key, and decides whether it may be used now and with this Omni.
 func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error) {
-	ref := s.connection.Spec.Auth.ServiceAccountSecretRef
-	from := sources.Reference{Namespace: s.connection.Namespace, Name: ref.Name, Key: ref.Key}
-
-	secret, readError := sources.Secret(ctx, r.live, from)
-	unread, explained := sources.Outcome(readError, v1alpha1.ReasonSecretNotFound, "")
-
-	if sources.Refused(readError) != nil {
-		// A finalizer would disturb the owners of the Secret.
-		return unread, r.changeFinalizer(ctx, secret.ObjectMeta, controllerutil.RemoveFinalizer)
-	}
-
-	if explained {
-		return unread, nil
-	}
-
-	if readError != nil {
-		return loop.Outcome{}, readError
-	}
-
-	value, err := sources.ValueOf(secret, from)
-	if missing, done := sources.Outcome(err, v1alpha1.ReasonSecretKeyNotFound, ""); done {
-		return missing, nil
-	}
-
-	key, err := session.ParseServiceAccountKey(value)
-	if err != nil {
-		return keyRefused(ref, err), nil
-	}
-
-	// Only a Secret that holds a key: who names another must not keep its owners from deleting it. One that is held stays
-	// so with a bad value, which is corrected sooner or later.
-	if err := r.holdSecret(ctx, s.connection, secret); err != nil {
-		return loop.Outcome{}, err
+	secret, key, outcome, err := r.readSecret(ctx, s.connection)
+	if err != nil || !outcome.Continues() {
+		return outcome, err
 	}
 
 	kept, err := r.warnOfDeletion(ctx, s.connection, secret)
@@ -76,16 +47,8 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 	expires, _ := key.ExpiresAt()
 	s.key, s.secretUID, s.reported = key, secret.UID, &expires
 
-	if key.Expired(r.options.Now()) {
-		return loop.Stall(v1alpha1.ReasonKeyExpired, "the key of service account %q in Secret %q expired at %s: create a new one%s",
-			key.Name(), ref.Name, utc.Text(expires), kept), nil
-	}
-
-	// No present time in the message: it would be written anew in every run.
-	if begins := key.BeginsAt(); key.NotYetValid(r.options.Now()) {
-		return loop.Wait(begins.Sub(r.options.Now()), v1alpha1.ReasonClockSkew, "the key of service account %q in Secret %q is valid from %s only, and by the clock of omni-controller "+
-			"that is still to come: it is used then. If that is not in a moment, mend the clock that is wrong: that of omni-controller's node, or of the computer where the key was made%s",
-			key.Name(), ref.Name, utc.Text(begins), kept), nil
+	if outcome := r.judgeLifetime(key, secret.Name, kept); !outcome.Continues() {
+		return outcome, nil
 	}
 
 	outcome, warning := r.judge(s.connection, secret)
@@ -96,6 +59,64 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 	r.warnOfExpiry(s.connection, key.Name(), expires)
 
 	return loop.Continue(v1alpha1.ReasonKeyFound, "the key of service account %q%s%s%s", key.Name(), shownExpiry(expires), kept, warning), nil
+}
+
+// readSecret reads the Secret with the key, and holds it for the clusters that need it.
+func (r *reconciler) readSecret(ctx context.Context, connection *v1alpha1.OmniConnection) (*corev1.Secret, session.Key, loop.Outcome, error) {
+	ref := connection.Spec.Auth.ServiceAccountSecretRef
+	from := sources.Reference{Namespace: connection.Namespace, Name: ref.Name, Key: ref.Key}
+
+	secret, err := sources.Secret(ctx, r.live, from)
+	outcome, explained := sources.Outcome(err, v1alpha1.ReasonSecretNotFound, "")
+
+	switch {
+	case sources.Refused(err) != nil:
+		// A finalizer would disturb the owners of the Secret.
+		return nil, session.Key{}, outcome, r.changeFinalizer(ctx, secret.ObjectMeta, controllerutil.RemoveFinalizer)
+	case explained:
+		return nil, session.Key{}, outcome, nil
+	case err != nil:
+		return nil, session.Key{}, loop.Outcome{}, err
+	}
+
+	value, err := sources.ValueOf(secret, from)
+	if outcome, missing := sources.Outcome(err, v1alpha1.ReasonSecretKeyNotFound, ""); missing {
+		return nil, session.Key{}, outcome, nil
+	}
+
+	key, err := session.ParseServiceAccountKey(value)
+	if err != nil {
+		return nil, session.Key{}, keyRefused(ref, err), nil
+	}
+
+	// Only a Secret that holds a key: who names another must not keep its owners from deleting it. One that is held stays
+	// so with a bad value, which is corrected sooner or later.
+	if err := r.holdSecret(ctx, connection, secret); err != nil {
+		return nil, session.Key{}, loop.Outcome{}, err
+	}
+
+	return secret, key, loop.Proceed(), nil
+}
+
+// judgeLifetime reports whether a key is valid now; kept is the warning about its Secret.
+func (r *reconciler) judgeLifetime(key session.Key, secret, kept string) loop.Outcome {
+	now := r.options.Now()
+
+	if key.Expired(now) {
+		expired, _ := key.ExpiresAt()
+
+		return loop.Stall(v1alpha1.ReasonKeyExpired, "the key of service account %q in Secret %q expired at %s: create a new one%s",
+			key.Name(), secret, utc.Text(expired), kept)
+	}
+
+	// No present time in the message: it would be written anew in every run.
+	if begins := key.BeginsAt(); key.NotYetValid(now) {
+		return loop.Wait(begins.Sub(now), v1alpha1.ReasonClockSkew, "the key of service account %q in Secret %q is valid from %s only, and by the clock of omni-controller "+
+			"that is still to come: it is used then. If that is not in a moment, mend the clock that is wrong: that of omni-controller's node, or of the computer where the key was made%s",
+			key.Name(), secret, utc.Text(begins), kept)
+	}
+
+	return loop.Proceed()
 }
 
 // keyRefused returns the outcome for an unusable value. The errors repeat nothing of the value.
