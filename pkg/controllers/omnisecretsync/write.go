@@ -124,7 +124,7 @@ func (r *reconciler) removeOldest(ctx context.Context, s *scope) (loop.Outcome, 
 	return loop.Persist(v1alpha1.ReasonProgressing, "about to write Secret %s", wantedLocation(s.sync)), nil
 }
 
-// writeTarget carries out the decision of target.decide.
+// writeTarget carries out the decision of claim.decide.
 func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location) (loop.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, locationTimeout)
 	defer cancel()
@@ -139,7 +139,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 		r.replacements.over(client.ObjectKeyFromObject(s.sync))
 	}
 
-	todo, why := target{
+	todo, why := claim{
 		uid: string(s.sync.UID), known: s.confirmedHere(wanted),
 		adopt: s.sync.Spec.Adopt, hubs: s.opened.Hubs, names: s.opened.Names, from: s.source, live: live, want: s.want,
 	}.decide()

@@ -104,14 +104,14 @@ func TestDecide(t *testing.T) {
 			live := written(t)
 			test.change(live)
 
-			got, why := target{uid: uid, known: test.known, adopt: test.adopt, hubs: connected(), names: `OmniConnection "omni"`, from: "source", live: live, want: wanted(t)}.decide()
+			got, why := claim{uid: uid, known: test.known, adopt: test.adopt, hubs: connected(), names: `OmniConnection "omni"`, from: "source", live: live, want: wanted(t)}.decide()
 			if got != test.want || !strings.Contains(why, test.says) {
 				t.Errorf("got %d, %q; want %d, %q", got, why, test.want, test.says)
 			}
 		})
 	}
 
-	if got, _ := (target{uid: uid, want: wanted(t)}).decide(); got != actionCreate {
+	if got, _ := (claim{uid: uid, want: wanted(t)}).decide(); got != actionCreate {
 		t.Errorf("got %d for nothing, want create", got)
 	}
 }

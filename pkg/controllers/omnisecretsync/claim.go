@@ -29,8 +29,8 @@ const (
 	actionWait                      // it is being deleted
 )
 
-// target has the facts that decide about the Secret in the workload cluster.
-type target struct {
+// claim has the facts that decide about the Secret in the workload cluster.
+type claim struct {
 	uid   string         // of the OmniSecretSync
 	known bool           // it wrote this Secret before (status.target)
 	adopt bool           // spec.adopt
@@ -42,37 +42,37 @@ type target struct {
 }
 
 // decide returns what to do, and for actionRefuse, actionKeep and actionWait the reason.
-func (t target) decide() (action, string) {
-	if t.live == nil {
+func (c claim) decide() (action, string) {
+	if c.live == nil {
 		return actionCreate, ""
 	}
 
-	if why := t.foreign(); why != "" {
+	if why := c.refused(); why != "" {
 		return actionRefuse, why
 	}
 
-	if hub := t.live.Labels[labelHub]; carriesMark(t.live, t.uid) && !t.hubs.Ours(hub) {
+	if hub := c.live.Labels[labelHub]; carriesMark(c.live, c.uid) && !c.hubs.Ours(hub) {
 		return actionKeep, fmt.Sprintf("Secret %s/%s in the workload cluster is read and not written: %s. %s",
-			t.live.Namespace, t.live.Name, t.hubs.Differ(hub), hubs.Advice(hub, "Secret", t.names))
+			c.live.Namespace, c.live.Name, c.hubs.Differ(hub), hubs.Advice(hub, "Secret", c.names))
 	}
 
-	if t.live.DeletionTimestamp != nil {
+	if c.live.DeletionTimestamp != nil {
 		return actionWait, fmt.Sprintf("Secret %s/%s in the workload cluster is being deleted and is made again when it is gone; it is held by finalizers %s",
-			t.live.Namespace, t.live.Name, redact.Line(fmt.Sprint(t.live.Finalizers)))
+			c.live.Namespace, c.live.Name, redact.Line(fmt.Sprint(c.live.Finalizers)))
 	}
 
-	wanted := t.live.DeepCopy()
-	t.want.fill(wanted)
+	wanted := c.live.DeepCopy()
+	c.want.fill(wanted)
 
-	immutable := t.live.Immutable != nil && *t.live.Immutable
-	sameData := apiequality.Semantic.DeepEqual(wanted.Data, t.live.Data)
+	immutable := c.live.Immutable != nil && *c.live.Immutable
+	sameData := apiequality.Semantic.DeepEqual(wanted.Data, c.live.Data)
 
 	switch {
-	case wanted.Type != t.live.Type, immutable && !sameData:
+	case wanted.Type != c.live.Type, immutable && !sameData:
 		return actionReplace, ""
-	case sameData && apiequality.Semantic.DeepEqual(wanted.ObjectMeta, t.live.ObjectMeta):
+	case sameData && apiequality.Semantic.DeepEqual(wanted.ObjectMeta, c.live.ObjectMeta):
 		return actionNone, ""
-	case sameData && t.lacksOnlyHub(wanted):
+	case sameData && c.lacksOnlyHub(wanted):
 		return actionMark, ""
 	default:
 		return actionUpdate, ""
@@ -81,47 +81,47 @@ func (t target) decide() (action, string) {
 
 // lacksOnlyHub reports whether our Secret differs from the wanted one only in its mark: the mark is from before marks
 // named a hub, or from a hub that was taken over.
-func (t target) lacksOnlyHub(wanted *corev1.Secret) bool {
-	if !carriesMark(t.live, t.uid) || t.live.Labels[labelHub] == wanted.Labels[labelHub] {
+func (c claim) lacksOnlyHub(wanted *corev1.Secret) bool {
+	if !carriesMark(c.live, c.uid) || c.live.Labels[labelHub] == wanted.Labels[labelHub] {
 		return false
 	}
 
-	marked := t.live.DeepCopy()
+	marked := c.live.DeepCopy()
 	marked.Labels[labelHub] = wanted.Labels[labelHub]
 
 	return apiequality.Semantic.DeepEqual(wanted.ObjectMeta, marked.ObjectMeta)
 }
 
-// foreign returns why the Secret must not be changed; empty if it may be. A Secret that was ours and now carries
+// refused returns why the Secret must not be changed; empty if it may be. A Secret that was ours and now carries
 // another object's mark is never taken back: two objects must not overwrite each other in turns.
-func (t target) foreign() string {
-	mark := t.live.Labels[labelOwnerUID]
+func (c claim) refused() string {
+	mark := c.live.Labels[labelOwnerUID]
 
 	switch {
-	case t.from != "" && t.live.UID == t.from:
+	case c.from != "" && c.live.UID == c.from:
 		return fmt.Sprintf("Secret %s/%s is the source itself (the workload cluster is this cluster); choose another spec.targetSecretRef",
-			t.live.Namespace, t.live.Name)
-	case isKubeconfig(t.live):
+			c.live.Namespace, c.live.Name)
+	case isKubeconfig(c.live):
 		return fmt.Sprintf("Secret %s/%s holds a kubeconfig that omni-controller uses or writes; choose another spec.targetSecretRef",
-			t.live.Namespace, t.live.Name)
-	case mark == t.uid:
+			c.live.Namespace, c.live.Name)
+	case mark == c.uid:
 		return ""
-	case mark == "" && t.known && !t.adopt:
+	case mark == "" && c.known && !c.adopt:
 		return fmt.Sprintf("Secret %s/%s was written by this object, but its label %s was removed since; set the label to %s, delete that Secret, or set spec.adopt to overwrite it",
-			t.live.Namespace, t.live.Name, labelOwnerUID, t.uid)
-	case mark != "" && t.known:
-		return fmt.Sprintf("Secret %s/%s now belongs to %s; it is not taken back", t.live.Namespace, t.live.Name, ownerOf(t.live))
-	case t.adopt:
+			c.live.Namespace, c.live.Name, labelOwnerUID, c.uid)
+	case mark != "" && c.known:
+		return fmt.Sprintf("Secret %s/%s now belongs to %s; it is not taken back", c.live.Namespace, c.live.Name, ownerOf(c.live))
+	case c.adopt:
 		return ""
 	case mark != "":
 		return fmt.Sprintf("Secret %s/%s belongs to %s; choose another spec.targetSecretRef, or set spec.adopt to take it over",
-			t.live.Namespace, t.live.Name, ownerOf(t.live))
-	case formerOwner(t.live) != "":
+			c.live.Namespace, c.live.Name, ownerOf(c.live))
+	case formerOwner(c.live) != "":
 		return fmt.Sprintf("Secret %s/%s was written by %s of the operator with CRDs; choose another spec.targetSecretRef, or set spec.adopt to take it over",
-			t.live.Namespace, t.live.Name, formerOwner(t.live))
+			c.live.Namespace, c.live.Name, formerOwner(c.live))
 	default:
 		return fmt.Sprintf("Secret %s/%s exists and was not written by this object; choose another spec.targetSecretRef, or set spec.adopt to overwrite it",
-			t.live.Namespace, t.live.Name)
+			c.live.Namespace, c.live.Name)
 	}
 }
 
