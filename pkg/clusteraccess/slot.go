@@ -2,7 +2,6 @@ package clusteraccess
 
 import (
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -12,10 +11,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
-
-// slotPause is how long a reconcile without a slot is postponed. The next free slot wakes it earlier, so this is only
-// for lost wake-ups.
-const slotPause = 5 * time.Second
 
 // enter takes one of the slots of a requester's cluster, until release is called, which may be called more than once.
 // Without a slot, release is nil and the reconcile ends; the object's status stays, because nothing is wrong.
@@ -30,7 +25,7 @@ const slotPause = 5 * time.Second
 func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outcome) {
 	release, ok := c.slots().TryAcquire(keyOf(requester), 1, limiter.Waiter{Name: requester.name(), Wake: requester.waker()})
 	if !ok {
-		return nil, loop.Postpone(backoff.Jitter(slotPause), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
+		return nil, loop.Postpone(backoff.Jitter(limiter.WakePause), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
 	}
 
 	return release, loop.Proceed()

@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	// retryPause is the pause between two attempts to reach an API that does not answer yet.
-	retryPause = 2 * time.Second
+	// startPause is the pause between two attempts to reach an API that does not answer yet.
+	startPause = 2 * time.Second
 	// logEvery is how often the log repeats what the start waits for.
 	logEvery = 15 * time.Second
 	// callTimeout bounds one call of the start-up checks.
@@ -67,7 +67,7 @@ func waitForStart(ctx context.Context, hub *rest.Config, options *Options) (meta
 
 	var logged time.Time
 
-	err = until(ctx, retryPause, checks.run, func(reason error) {
+	err = until(ctx, startPause, checks.run, func(reason error) {
 		if time.Since(logged) >= logEvery {
 			logged = time.Now()
 

@@ -17,9 +17,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
-// retryPause is how long to wait before an Omni that did not answer is tried again; jitter keeps the connections of
+// omniPause is how long to wait before an Omni that did not answer is tried again; jitter keeps the connections of
 // many namespaces to one Omni apart.
-const retryPause = 10 * time.Second
+const omniPause = 10 * time.Second
 
 // explainCall converts the error of a call into the outcome for the user. What Omni says of a key that it does not accept it says
 // of a wrong clock, too.
@@ -48,7 +48,7 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 	case omni.ClassKeyExpired:
 		return loop.Stall(v1alpha1.ReasonKeyExpired, "%s", message)
 	case omni.ClassKeyNotYetValid:
-		return loop.Wait(backoff.Jitter(retryPause), v1alpha1.ReasonClockSkew, "%s", message)
+		return loop.Wait(backoff.Jitter(omniPause), v1alpha1.ReasonClockSkew, "%s", message)
 	case omni.ClassKeyInvalid:
 		return loop.Stall(v1alpha1.ReasonKeyInvalid, "%s", message)
 	case omni.ClassRefused:
@@ -56,7 +56,7 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 	case omni.ClassTooMuchData:
 		return tooMuch(endpoint, message)
 	default:
-		return loop.Wait(backoff.Jitter(retryPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
+		return loop.Wait(backoff.Jitter(omniPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
 	}
 }
 
@@ -79,7 +79,7 @@ func explainHealth(endpoint string, health mirror.Health) loop.Outcome {
 	case omni.ClassUnauthenticated:
 		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s", health.Message)
 	default:
-		return loop.Wait(backoff.Jitter(retryPause), v1alpha1.ReasonWatchLost, "%s", health.Message)
+		return loop.Wait(backoff.Jitter(omniPause), v1alpha1.ReasonWatchLost, "%s", health.Message)
 	}
 }
 

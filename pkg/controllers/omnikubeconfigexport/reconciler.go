@@ -34,9 +34,6 @@ const (
 	connectionDivisor = 4
 	// storeTimeout bounds the writes of the target.
 	storeTimeout = 20 * time.Second
-	// slotPause is how long an export without a slot is postponed. The next free slot wakes it earlier, so this is only for
-	// lost wake-ups.
-	slotPause = 5 * time.Second
 )
 
 // reconciler has what the phases need.

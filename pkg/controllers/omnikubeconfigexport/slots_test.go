@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -38,7 +39,7 @@ func TestAnOmniThatHangsLeavesWorkers(t *testing.T) {
 	<-hangs
 
 	f.export = "second"
-	if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > slotPause || len(hangs) > 0 {
+	if result := f.run(); result.RequeueAfter <= 0 || result.RequeueAfter > limiter.WakePause || len(hangs) > 0 {
 		t.Errorf("the second: %+v, it asked Omni: %t", result, len(hangs) > 0)
 	}
 

@@ -72,9 +72,9 @@ func (r *reconciler) cleanUp(ctx context.Context, s *scope, cluster *clusteracce
 		case action == clusteraccess.ActionLetGo:
 			r.announceLeft(s, where, why)
 		case clusteraccess.Unreachable(err): // nor is any other
-			return loop.Block(retryPause, clusteraccess.Reason(err), "%s", why), nil
+			return loop.Block(clusterPause, clusteraccess.Reason(err), "%s", why), nil
 		case outcome.Continues():
-			outcome = loop.Block(retryPause, clusteraccess.Reason(err), "%s", why)
+			outcome = loop.Block(clusterPause, clusteraccess.Reason(err), "%s", why)
 		}
 	}
 

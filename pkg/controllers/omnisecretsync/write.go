@@ -161,7 +161,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 	case actionKeep:
 		return loop.Stall(v1alpha1.ReasonOwnedByOtherHub, "%s", why), nil
 	case actionWait:
-		return loop.Wait(retryPause, v1alpha1.ReasonTargetDeleting, "%s", why), nil
+		return loop.Wait(clusterPause, v1alpha1.ReasonTargetDeleting, "%s", why), nil
 	default:
 	}
 
@@ -310,7 +310,7 @@ func explain(s *scope, err error) loop.Outcome {
 	case apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
 		return loop.Stall(v1alpha1.ReasonRefused, "the workload cluster refuses the Secret: %s", message)
 	case apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
-		return loop.Wait(retryPause, v1alpha1.ReasonNamespaceNotFound, "namespace %s in the workload cluster is being deleted; the Secret is written when there is a new one",
+		return loop.Wait(clusterPause, v1alpha1.ReasonNamespaceNotFound, "namespace %s in the workload cluster is being deleted; the Secret is written when there is a new one",
 			s.sync.Spec.TargetSecretRef.Namespace)
 	case apierrors.IsForbidden(err):
 		return loop.Stall(v1alpha1.ReasonForbidden, "%s", message)
@@ -320,8 +320,8 @@ func explain(s *scope, err error) loop.Outcome {
 		cluster.Invalidate()
 	}
 
-	return loop.Wait(retryPause, clusteraccess.Reason(err), "%s", message)
+	return loop.Wait(clusterPause, clusteraccess.Reason(err), "%s", message)
 }
 
-// retryPause is how long to wait before a workload cluster that failed is tried again.
-const retryPause = 10 * time.Second
+// clusterPause is how long to wait before a workload cluster that failed is tried again.
+const clusterPause = 10 * time.Second

@@ -4,7 +4,12 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
+
+// WakePause is how long a run without a slot is postponed. The next free slot wakes it earlier, so this is only for lost
+// wake-ups.
+const WakePause = 5 * time.Second
 
 // slowSlots is how many slots a slow key has, so at most this many callers wait for it at the same time.
 const slowSlots = 2
