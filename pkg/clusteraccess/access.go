@@ -136,12 +136,7 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, outcome, nil
 	}
 
-	accepted, err := a.hubs(ctx, parent)
-	if err != nil {
-		return nil, loop.Outcome{}, err
-	}
-
-	cluster, err := a.connect(ctx, requester, parent, &accepted)
+	cluster, accepted, err := a.connect(ctx, requester, parent)
 	if err != nil {
 		outcome, err := a.explain(cluster, requester, err)
 
@@ -155,7 +150,7 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 
 	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent)
 	if opened != nil {
-		opened.Hubs, opened.Names = accepted, names(requester, parent)
+		opened.Hubs = accepted
 		opened.again = func(what string) loop.Outcome { return a.seenNow(requester, parent, what) }
 	}
 
@@ -172,7 +167,7 @@ func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requeste
 		return nil, outcome, err
 	}
 
-	opened.release = release
+	opened.release, opened.Names = release, names(requester, parent)
 
 	return opened, outcome, err
 }

@@ -115,12 +115,7 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 		return nil, loop.Outcome{}, nil
 	}
 
-	accepted, err := a.hubs(ctx, parent)
-	if err != nil {
-		return nil, loop.Outcome{}, err
-	}
-
-	cluster, err := a.connect(ctx, requester, parent, &accepted)
+	cluster, accepted, err := a.connect(ctx, requester, parent)
 	if err != nil {
 		missing := sources.Missing(err)
 		policy.NoKubeconfig, policy.NoSecret = errors.Is(err, errNobodyWrites), missing != nil && !missing.NoKey
@@ -143,7 +138,7 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 	}
 
 	if opened != nil {
-		opened.Hubs, opened.Names = accepted, names(requester, parent)
+		opened.Hubs = accepted
 	}
 
 	return opened, loop.Outcome{}, err

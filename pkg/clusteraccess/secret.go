@@ -24,9 +24,14 @@ var errNoKubeconfig = errors.New("no kubeconfig")
 // errNobodyWrites is the part of an errNoKubeconfig that no export will mend.
 var errNobodyWrites = errors.New("no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef")
 
-// connect reads the kubeconfig without a cache and returns its Cluster. A Secret that no OmniKubeconfigExport wrote for
-// the OmniCluster may name a previous hub.
-func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster, accepted *hubs.Hubs) (*Cluster, error) {
+// connect reads the kubeconfig without a cache and returns its Cluster, and the hubs whose marks count there. A Secret that no
+// OmniKubeconfigExport wrote for the OmniCluster may name a previous hub.
+func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster) (*Cluster, hubs.Hubs, error) {
+	accepted, err := a.hubs(ctx, parent)
+	if err != nil {
+		return nil, accepted, err
+	}
+
 	name := client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Kubeconfig.Name}
 	key := Key{NamespacedName: name, SecretKey: cmp.Or(requester.Kubeconfig.Key, v1alpha1.DefaultKubeconfigKey)}
 	from := sources.Reference{Namespace: name.Namespace, Name: name.Name, Key: key.SecretKey}
@@ -35,37 +40,37 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 	if sources.Missing(err) != nil {
 		a.Clusters.Forget(name)
 
-		return nil, a.missing(ctx, requester, name, err)
+		return nil, accepted, a.missing(ctx, requester, name, err)
 	}
 
 	if sources.Refused(err) != nil {
-		return nil, a.refuse(ctx, secret, err)
+		return nil, accepted, a.refuse(ctx, secret, err)
 	}
 
 	if err != nil {
-		return nil, err
+		return nil, accepted, err
 	}
 
 	if accepted.Previous == "" && (parent == nil || secret.Labels[v1alpha1.LabelExportUID] == "") {
-		*accepted = hubs.Of(a.HubID, secret)
+		accepted = hubs.Of(a.HubID, secret)
 	}
 
 	content, err := sources.ValueOf(secret, from)
 	if err != nil {
-		return nil, a.missing(ctx, requester, name, fmt.Errorf("%w (spec.kubeconfigSecretRef.key)", err))
+		return nil, accepted, a.missing(ctx, requester, name, fmt.Errorf("%w (spec.kubeconfigSecretRef.key)", err))
 	}
 
 	cluster, err := a.Clusters.Get(ctx, key, content)
 	if err != nil || !requester.Object.GetDeletionTimestamp().IsZero() {
-		return cluster, err
+		return cluster, accepted, err
 	}
 
 	// Only for a Secret that holds a kubeconfig, and before anything is sent.
 	if err := a.hold(ctx, secret); err != nil {
-		return nil, err
+		return nil, accepted, err
 	}
 
-	return cluster, nil
+	return cluster, accepted, nil
 }
 
 // missing returns the error for a kubeconfig that is not there: why, and which object is to write it.
