@@ -65,7 +65,8 @@ type reconciler struct {
 	live    client.Reader
 	options Options
 
-	// told is whether the log has it that something cannot be kept. There is one request, so one run at a time.
+	// told is whether the log has it that something cannot be kept, or released. A controller has one worker here, so there is
+	// one run at a time.
 	told bool
 }
 

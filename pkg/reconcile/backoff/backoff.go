@@ -1,5 +1,5 @@
-// Package backoff has the pauses before a failed operation is tried again: k8s.io/apimachinery's backoff with the one
-// jitter of this repository.
+// Package backoff has the pauses before a failed operation is tried again: k8s.io/apimachinery's backoff, and the jitter of
+// such pauses. The intervals of the loop have a jitter of their own, a tenth.
 package backoff
 
 import (
