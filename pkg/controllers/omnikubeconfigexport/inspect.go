@@ -16,23 +16,27 @@ type found struct {
 	hash     string // of the kubeconfig
 	specHash string // of what it was made from
 	rotated  time.Time
+
+	labels, annotations map[string]string
 }
 
 // inspect reads our Secret. A Secret that somebody else changed is not intact, whatever its annotations say: they can
 // be changed as well, so the token must also match them.
 func inspect(secret *corev1.Secret, of shape) found {
-	result := found{hash: of.hash(secret.Data), specHash: secret.Annotations[v1alpha1.AnnotationSpecHash]}
-	if secret.Annotations[v1alpha1.AnnotationKubeconfigHash] != result.hash {
-		return found{specHash: result.specHash}
+	changed := found{specHash: secret.Annotations[v1alpha1.AnnotationSpecHash], labels: secret.Labels, annotations: secret.Annotations}
+	result := changed
+
+	if result.hash = of.hash(secret.Data); secret.Annotations[v1alpha1.AnnotationKubeconfigHash] != result.hash {
+		return changed
 	}
 
 	var err error
 	if result.access, err = of.read(secret.Data); err != nil {
-		return found{specHash: result.specHash}
+		return changed
 	}
 
 	if result.claims, err = readToken(result.access.token); err != nil {
-		return found{specHash: result.specHash}
+		return changed
 	}
 
 	// Without the time of the last rotation, the token's time is used.

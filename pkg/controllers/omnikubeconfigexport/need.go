@@ -29,7 +29,7 @@ const clockPause = 10 * time.Minute
 // need decides whether a new kubeconfig is needed.
 func need(owner ownership, is found, want ingredients, next, now time.Time) cause {
 	switch {
-	case owner == absent && !is.intact:
+	case owner == absent && is.specHash == "": // unless it was deleted to be made again
 		return causeFirst
 	case is.specHash != want.hash():
 		return causeChanged

@@ -74,7 +74,7 @@ type scope struct {
 	shape  shape
 	want   ingredients
 	secret *corev1.Secret // the target; nil if it does not exist
-	found  found          // what a target of ours holds
+	found  found          // what a target of ours holds, or held that was deleted to be made again
 	fresh  *issued        // a kubeconfig that is not stored yet
 	cause  cause          // of a fresh kubeconfig
 	late   string         // why a renewal that is due did not happen; empty if all is well

@@ -51,7 +51,10 @@ func TestAReplacedSecretKeepsItsKubeconfig(t *testing.T) {
 			}
 
 			before := f.get().Status
-			f.editSecret("target", test.tamper)
+			f.editSecret("target", func(s *corev1.Secret) {
+				s.Labels["theirs"], s.Annotations["theirs"] = "stays", "stays"
+				test.tamper(s)
+			})
 
 			if _, err := f.reconcile(); f.told("SecretCorrected") > 0 {
 				t.Fatalf("the Secret was replaced at once; error %v", err)
@@ -72,6 +75,10 @@ func TestAReplacedSecretKeepsItsKubeconfig(t *testing.T) {
 
 			if secret := f.secret("target"); secret.Immutable != nil || secret.Type != corev1.SecretTypeOpaque {
 				t.Errorf("type %s, immutable %v", secret.Type, secret.Immutable)
+			}
+
+			if secret := f.secret("target"); secret.Labels["theirs"] != "stays" || secret.Annotations["theirs"] != "stays" {
+				t.Errorf("labels %v, annotations %v", secret.Labels, secret.Annotations)
 			}
 
 			if f.told("SecretCorrected") != 1 || f.told("KubeconfigIssued") != 1 {
@@ -135,5 +142,26 @@ func TestARefusedReplacementKeepsTheSecret(t *testing.T) {
 
 	if after := f.secret("target"); after == nil || after.UID != before.UID || after.ResourceVersion != before.ResourceVersion {
 		t.Errorf("the Secret is another, or gone: %t", after == nil)
+	}
+}
+
+// A Secret with another kubeconfig gets a new one, and the event says why, also if a finalizer holds it for a while.
+func TestWhyAReplacedSecretGetsANewKubeconfig(t *testing.T) {
+	f := newFixture(t)
+	f.ready()
+	f.editSecret("target", func(s *corev1.Secret) {
+		immutable(s)
+		s.Finalizers, s.Data["kubeconfig"] = []string{v1alpha1.KubeconfigInUseFinalizer}, []byte("evil")
+	})
+
+	if _, err := f.reconcile(); f.told("KubeconfigIssued") != 1 {
+		t.Fatalf("the Secret was replaced at once; error %v", err)
+	}
+
+	f.editSecret("target", func(s *corev1.Secret) { s.Finalizers = nil })
+	f.ready()
+
+	if f.asked() != 2 || f.told("KubeconfigIssued", "changed by somebody else") != 1 {
+		t.Errorf("Omni was asked %d times; events: %q", f.asked(), f.events.All())
 	}
 }

@@ -38,7 +38,8 @@ type requestsOf struct {
 	uid     types.UID
 	limiter *rate.Limiter
 	pending *issued
-	held    found         // by a Secret that was deleted to be made again
+	held    found // by the Secret that was deleted to be made again
+	heldAt  types.NamespacedName
 	failure *loop.Outcome // of the last time that Omni was asked
 	pause   time.Time     // the end of clockPause
 }
@@ -128,20 +129,25 @@ func (r *requests) stored(export *v1alpha1.OmniKubeconfigExport) {
 	r.of(export).pending = nil
 }
 
-// hold stores what a Secret holds that is to be deleted and made again.
+// hold stores what the target holds, which is to be deleted and made again.
 func (r *requests) hold(export *v1alpha1.OmniKubeconfigExport, held found) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	r.of(export).held = held
+	known := r.of(export)
+	known.held, known.heldAt = held, export.EffectiveTarget()
 }
 
-// held returns what the Secret held that was deleted to be made again; not intact if none was.
+// held returns what the target held that was deleted to be made again; nothing if it was not.
 func (r *requests) held(export *v1alpha1.OmniKubeconfigExport) found {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	return r.of(export).held
+	if known := r.of(export); known.heldAt == export.EffectiveTarget() {
+		return known.held
+	}
+
+	return found{}
 }
 
 func (r *requests) forget(name types.NamespacedName) {

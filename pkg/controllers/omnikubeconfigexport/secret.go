@@ -140,9 +140,7 @@ func (r *reconciler) replace(ctx context.Context, s *scope, want *corev1.Secret)
 	}
 
 	// A finalizer may hold the old Secret for a while, and the answer to each of the two writes may be lost.
-	if s.fresh == nil {
-		r.requests.hold(s.export, s.found)
-	}
+	r.requests.hold(s.export, s.found)
 
 	if err := r.client.Delete(ctx, s.secret, exactly(s.secret)); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("replace Secret %q: %w", want.Name, err)
@@ -174,7 +172,9 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 
 	target := s.export.EffectiveTarget()
 
-	want := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: target.Namespace, Name: target.Name}}
+	want := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: target.Namespace, Name: target.Name, Labels: maps.Clone(s.found.labels), Annotations: maps.Clone(s.found.annotations),
+	}}
 	if s.secret != nil {
 		want = s.secret.DeepCopy()
 	}
