@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -107,10 +110,10 @@ func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error)
 		outcome := explain(omni.Classify(err), s, omni.Message(err))
 		r.requests.failed(s.export, outcome)
 
-		if mayHaveIssued(err) {
-			r.announceUnanswered(s)
-		} else {
+		if !mayHaveIssued(err) {
 			refund()
+		} else if !neverArrived(err) {
+			r.announceUnanswered(s)
 		}
 
 		return outcome, nil
@@ -132,11 +135,20 @@ func mayHaveIssued(err error) bool {
 	}
 }
 
-// announceUnanswered announces a request for a kubeconfig that may have had an effect.
+// neverArrived reports whether it is certain that Omni itself did not see a request: there was no connection (the text is gRPC's), or a
+// proxy before it or its limit of calls turned the request away.
+func neverArrived(err error) bool {
+	code := status.Code(err)
+
+	return code == codes.Unimplemented || code == codes.ResourceExhausted || strings.Contains(err.Error(), "Error while dialing")
+}
+
+// announceUnanswered announces a request for a kubeconfig that may have had an effect. Events of one series have the text of the first,
+// so it has no time.
 func (r *reconciler) announceUnanswered(s *scope) {
 	r.events.Eventf(s.export, nil, corev1.EventTypeWarning, "KubeconfigUnanswered", "IssueKubeconfig",
-		"Omni was asked for a kubeconfig for user %q and gave none: it may have issued one, valid until %s, that is stored nowhere and cannot be revoked",
-		s.want.User, utc.Text(r.options.Now().Add(s.want.ttl())))
+		"Omni was asked for a kubeconfig for user %q and gave none: it may have issued one, valid for %s from then on, that is stored nowhere and cannot be revoked",
+		s.want.User, s.want.ttl())
 }
 
 // accept checks a kubeconfig that Omni issued, and keeps it until it is stored.

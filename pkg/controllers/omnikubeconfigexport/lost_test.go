@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -59,6 +58,8 @@ func TestALostAnswerIsTold(t *testing.T) {
 		"Omni fails":            {fault: omnisim.Fault{Code: codes.Internal}, told: 1},
 		"the process stops":     {fault: omnisim.Fault{Hang: true}, stops: true, told: 1},
 		"Omni refuses":          {fault: omnisim.Fault{Code: codes.PermissionDenied}},
+		"a proxy has no route":  {fault: omnisim.Fault{Code: codes.Unimplemented}},
+		"there are too many":    {fault: omnisim.Fault{Code: codes.ResourceExhausted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
@@ -78,8 +79,8 @@ func TestALostAnswerIsTold(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			until := utc.Text(f.now.Add(f.get().Spec.TTL.OrDefault(0)))
-			if told := f.told("KubeconfigUnanswered", `user "robot"`, "valid until "+until); told != test.told {
+			lifetime := f.get().Spec.TTL.OrDefault(0).String()
+			if told := f.told("KubeconfigUnanswered", `user "robot"`, "valid for "+lifetime); told != test.told {
 				t.Errorf("told %d times: %q", told, f.events.All())
 			}
 		})

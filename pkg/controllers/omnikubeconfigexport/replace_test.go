@@ -14,8 +14,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// errRefused is what a quota or a policy says.
-var errRefused = apierrors.NewForbidden(corev1.Resource("secrets"), "target", errors.New("exceeded quota"))
+// errRefused is what a policy says, errQuota what a quota.
+var (
+	errRefused = apierrors.NewForbidden(corev1.Resource("secrets"), "target", errors.New("denied by the policy"))
+	errQuota   = apierrors.NewForbidden(corev1.Resource("secrets"), "target", errors.New("exceeded quota: compute, requested: count/secrets=1, used: count/secrets=2, limited: count/secrets=2"))
+)
 
 // immutable is a change of our Secret that no update can take back.
 func immutable(secret *corev1.Secret) { secret.Immutable = new(true) }
@@ -36,6 +39,7 @@ func TestAReplacedSecretKeepsItsKubeconfig(t *testing.T) {
 		},
 		"the deletion's answer is lost": {tamper: immutable, interceptor: loseDeletion},
 		"the creation never arrives":    {tamper: immutable, interceptor: loseCreation},
+		"the quota is full":             {tamper: immutable, interceptor: fillQuota},
 		"another type": {
 			tamper:      func(s *corev1.Secret) { s.Type = corev1.SecretTypeBasicAuth },
 			interceptor: loseCreation,
@@ -111,6 +115,17 @@ func loseCreation(over *bool) interceptor.Funcs {
 	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
 		if !*over && !isDryRun(opts) {
 			return errAnswerLost
+		}
+
+		return c.Create(ctx, o, opts...)
+	}}
+}
+
+// fillQuota refuses each creation of a Secret until it is over: a quota counts what is deleted for a moment longer.
+func fillQuota(over *bool) interceptor.Funcs {
+	return interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+		if !*over {
+			return errQuota
 		}
 
 		return c.Create(ctx, o, opts...)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -135,7 +136,7 @@ func (r *reconciler) replace(ctx context.Context, s *scope, want *corev1.Secret)
 	want.UID, want.ResourceVersion = "", ""
 
 	// What is refused must not cost the Secret that is there. That there is one is the last that a create looks at.
-	if err := r.client.Create(ctx, want.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) {
+	if err := r.client.Create(ctx, want.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) && !isOverQuota(err) {
 		return fmt.Errorf("replace Secret %q: %w", want.Name, err)
 	}
 
@@ -147,6 +148,12 @@ func (r *reconciler) replace(ctx context.Context, s *scope, want *corev1.Secret)
 	}
 
 	return r.create(ctx, want)
+}
+
+// isOverQuota reports whether a ResourceQuota refused a dry run: it counts the Secret that is about to be deleted, too. What the quota
+// says has no type (k8s.io/apiserver, plugin resourcequota).
+func isOverQuota(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
 }
 
 // create creates the target. If it exists by now, the next run decides to whom it belongs.

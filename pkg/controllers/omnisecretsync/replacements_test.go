@@ -14,7 +14,7 @@ import (
 // A copy of another type is deleted to be made again, and the creation does not arrive: the next run makes it, without a look at Omni,
 // and does not say that somebody deleted it. Later it waits for Omni like each copy that is gone.
 func TestACopyThatIsReplacedIsNotToldAsDeleted(t *testing.T) {
-	for name, late := range map[string]bool{"at once": false, "later": true} {
+	for name, late := range map[string]bool{"at once": false, "later": true, "when a finalizer is off": false} {
 		t.Run(name, func(t *testing.T) {
 			m, now := newMover(t), time.Now()
 			m.r.options.Now = func() time.Time { return now }
@@ -26,6 +26,19 @@ func TestACopyThatIsReplacedIsNotToldAsDeleted(t *testing.T) {
 
 			m.sync.Status.LastSyncTime = &metav1.Time{Time: now.Add(-time.Hour)}
 			m.store.secrets["apps/a"].Type = "other"
+
+			if name == "when a finalizer is off" {
+				m.store.secrets["apps/a"].Finalizers = []string{"their/finalizer"}
+				m.run() // deletes it
+				m.run() // finds it still there
+
+				if m.store.secrets["apps/a"].DeletionTimestamp == nil {
+					t.Fatal("it is not being deleted")
+				}
+
+				delete(m.store.secrets, "apps/a")
+			}
+
 			m.store.routeless = func(r *http.Request) bool {
 				return r.Method == http.MethodPost && r.URL.Query().Get("dryRun") == "" && strings.HasSuffix(r.URL.Path, "/secrets")
 			}

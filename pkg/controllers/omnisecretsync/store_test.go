@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -114,6 +115,14 @@ func (c *secretStore) answer(w http.ResponseWriter, r *http.Request) {
 		sent := &corev1.Secret{}
 		body, _ := io.ReadAll(r.Body)
 		_, _, _ = serializer.NewCodecFactory(clientgoscheme.Scheme).UniversalDeserializer().Decode(body, nil, sent)
+
+		if r.Method == http.MethodPost && c.secrets[sent.Namespace+"/"+sent.Name] != nil {
+			w.WriteHeader(http.StatusConflict)
+			fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"AlreadyExists","code":409}`)
+
+			return
+		}
+
 		c.put(sent)
 		live = sent
 	case http.MethodDelete:
@@ -124,7 +133,11 @@ func (c *secretStore) answer(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 
-		delete(c.secrets, name)
+		if live != nil && len(live.Finalizers) > 0 {
+			live.DeletionTimestamp = &metav1.Time{Time: time.Unix(1800, 0)}
+		} else {
+			delete(c.secrets, name)
+		}
 	}
 
 	if live == nil {

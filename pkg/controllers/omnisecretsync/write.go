@@ -136,7 +136,10 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 		return loop.Outcome{}, fmt.Errorf("read Secret %s: %w", wanted, err)
 	} else {
 		s.held = live.Data
-		r.replacements.over(client.ObjectKeyFromObject(s.sync))
+
+		if live.DeletionTimestamp.IsZero() { // else a finalizer holds it, and it is still to be made again
+			r.replacements.over(client.ObjectKeyFromObject(s.sync))
+		}
 	}
 
 	todo, why := claim{
