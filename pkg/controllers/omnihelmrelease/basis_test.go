@@ -115,6 +115,21 @@ func TestAQueuedActionSaysThatItWaits(t *testing.T) {
 	<-woken
 }
 
+// One that does not return is told as begun when its turn had come.
+func TestAQueuedActionThatDoesNotReturn(t *testing.T) {
+	f := newFixture(t)
+	f.cluster.fail = &helm.Error{Reason: helm.ReasonTimeout, Message: "Helm does not return", Still: make(chan struct{})}
+	free := f.queued()
+	f.pass(time.Hour)
+	free()
+	f.await("the action goes on", func() bool { return !f.r.runner.job("uid-of-app").running() })
+	f.look()
+
+	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, "begun at 2026-11-21T13:00:00Z, does not return") {
+		t.Error(message)
+	}
+}
+
 // What waits for its turn is not begun once something else is wanted, and does not keep that from being begun.
 func TestAQueuedActionIsReplaced(t *testing.T) {
 	ofWords := func(r *v1alpha1.OmniHelmRelease) {

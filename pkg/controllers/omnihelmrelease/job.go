@@ -75,6 +75,15 @@ func (j *job) begin(now time.Time) {
 	}
 }
 
+// since returns when the action was begun, or when it was queued if it has not been begun.
+func (j job) since() time.Time {
+	if j.begun.IsZero() {
+		return j.queued
+	}
+
+	return j.begun
+}
+
 // releaseKey names a release, with its cluster, for the limit of actions in one cluster.
 type releaseKey struct {
 	types.NamespacedName

@@ -224,7 +224,7 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error
 
 	if err == nil && outcome.Reason() == v1alpha1.ReasonOwnedByOtherHub && s.last.running() {
 		outcome = loop.Stall(outcome.Reason(), "%s of release %s, which was begun at %s, is being ended; beside that %s",
-			s.last.action, fullName(s.release), utc.Text(s.last.queued), outcome.Message())
+			s.last.action, fullName(s.release), utc.Text(s.last.since()), outcome.Message())
 	}
 
 	return outcome, err

@@ -61,7 +61,7 @@ func (r *reconciler) free(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if stuck, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return. "+
 			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: if that takes long, restart the controller",
-			stuck.action, fullName(s.release), utc.Text(stuck.queued)), nil
+			stuck.action, fullName(s.release), utc.Text(stuck.since())), nil
 	}
 
 	if path, err := r.cycle(ctx, s.release); err != nil {
