@@ -8,8 +8,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -178,5 +180,42 @@ func TestWhyAReplacedSecretGetsANewKubeconfig(t *testing.T) {
 
 	if f.asked() != 2 || f.told("KubeconfigIssued", "changed by somebody else") != 1 {
 		t.Errorf("Omni was asked %d times; events: %q", f.asked(), f.events.All())
+	}
+}
+
+// A stop does not come between the deletion of a Secret and the new one: no process after it knows what the Secret held.
+func TestAStopLeavesNoSecretHalfReplaced(t *testing.T) {
+	f := newFixture(t)
+	f.ready()
+
+	ctx, stop := context.WithCancel(t.Context())
+
+	f.client = interceptor.NewClient(f.client, interceptor.Funcs{
+		Delete: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.DeleteOption) error {
+			stop()
+
+			return c.Delete(ctx, o, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+
+			return c.Create(ctx, o, opts...)
+		},
+	})
+	f.restart()
+	f.editSecret("target", immutable)
+
+	_, err := f.loop.Reconcile(ctx, reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: f.export}})
+	if secret := f.secret("target"); secret == nil || secret.Immutable != nil || ctx.Err() == nil {
+		t.Fatalf("the Secret is gone, or as it was: %v", err)
+	}
+
+	f.restart()
+	f.ready()
+
+	if f.asked() != 1 {
+		t.Errorf("Omni was asked %d times", f.asked())
 	}
 }

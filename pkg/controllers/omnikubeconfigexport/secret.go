@@ -47,7 +47,8 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		former = s.secret.Labels[v1alpha1.MarkHub]
 	}
 
-	storing, cancel := s.storing(ctx)
+	// Also if the process stops or the run was long: a kubeconfig that is in no Secret is lost then, and cannot be revoked.
+	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 
 	corrected, err := r.store(storing, s, want)
@@ -82,16 +83,6 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	return loop.Continue(v1alpha1.ReasonWritten, "Secret %q holds a kubeconfig for user %q of cluster %q, valid until %s",
 		s.shown(want), s.want.User, s.want.ClusterName, utc.Text(content.claims.expires())), nil
-}
-
-// storing returns the context in which the target is written. A kubeconfig that is not stored yet is stored also if the process stops
-// or the run was long: nothing else has it, and it cannot be revoked.
-func (s *scope) storing(ctx context.Context) (context.Context, context.CancelFunc) {
-	if s.fresh != nil {
-		ctx = context.WithoutCancel(ctx)
-	}
-
-	return context.WithTimeout(ctx, storeTimeout)
 }
 
 // announceWritten announces why the target was written, if it was; corrected is true if it was not as it has to be.
