@@ -109,5 +109,5 @@ func (c *toldCheck) Check(request *http.Request) error {
 		c.logger.Error(err, "Not ready: /readyz fails, and kubelet sends nobody here", "check", c.Name(), "since", c.since.Format(time.RFC3339))
 	}
 
-	return err // the check's own
+	return err
 }

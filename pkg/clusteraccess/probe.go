@@ -190,8 +190,8 @@ func (c *Cluster) identify(ctx context.Context) (Identity, error) {
 func (c *Cluster) get(ctx context.Context, path string) ([]byte, error) {
 	result := c.core.RESTClient().Get().AbsPath(path).SetHeader("Accept-Encoding", "identity").Do(asProbe(ctx))
 	if err := result.Error(); err != nil {
-		return nil, err // the callers do
+		return nil, err
 	}
 
-	return result.Raw() // the callers do
+	return result.Raw()
 }

@@ -21,7 +21,7 @@ func removeTornLogs(dataDir string) error {
 func removeAll(pattern string) error {
 	found, err := filepath.Glob(pattern)
 	if err != nil {
-		return err // names the pattern
+		return err
 	}
 
 	var errs []error

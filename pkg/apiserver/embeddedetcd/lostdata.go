@@ -70,7 +70,7 @@ func refuseLostData(dataDir, snapshots string) error {
 func newestSnapshot(snapshots string) (string, *snapshot.Info, error) {
 	found, err := snapshot.InDirectory(snapshots)
 	if err != nil || len(found) == 0 {
-		return "", nil, err // says it all
+		return "", nil, err
 	}
 
 	newest := found[len(found)-1].Path

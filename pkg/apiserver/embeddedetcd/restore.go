@@ -180,7 +180,7 @@ func unpack(path, to string, bump uint64) error {
 		RevisionBump:        bump,
 		MarkCompacted:       true,
 	}); err != nil {
-		return err // the caller says what it was for
+		return err
 	}
 
 	if err := refuseUnusable(context.Background(), to, openFile); err != nil {

@@ -76,11 +76,11 @@ func begin(dataDir string) (string, error) {
 func giveUp(dataDir string) error {
 	unfinished := filepath.Join(dataDir, unfinishedDir)
 	if err := os.RemoveAll(unfinished); err != nil || hasData(dataDir) {
-		return err // says it all
+		return err
 	}
 
 	if err := os.Mkdir(unfinished, 0o700); err != nil {
-		return err // says it all
+		return err
 	}
 
 	return fmt.Errorf("%s has no data now, and omni-apiserver will not start on it: repeat the restore with a good snapshot, "+

@@ -73,7 +73,7 @@ func (e partsEncoder) Encode(obj runtime.Object, w io.Writer) error {
 
 	_, err = w.Write(whole)
 
-	return err // the connection's
+	return err
 }
 
 func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
@@ -90,7 +90,7 @@ func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
 	// The library compresses an answer in parts if the first part is short, so the first part is one byte.
 	for _, part := range [][]byte{before[:1], before[1:]} {
 		if _, err := w.Write(part); err != nil {
-			return err // the connection's
+			return err
 		}
 	}
 
@@ -106,13 +106,13 @@ func (e partsEncoder) encodeAll(empty any, elements []any, w io.Writer) error {
 		}
 
 		if _, err := w.Write(part); err != nil {
-			return err // the connection's
+			return err
 		}
 	}
 
 	_, err = w.Write(after)
 
-	return err // the connection's
+	return err
 }
 
 // split removes the elements from a list and returns them as pointers. It returns none for other objects and for

@@ -59,7 +59,7 @@ func indented(object []byte, prefix string) ([]byte, error) {
 
 	err := json.Indent(&out, object, prefix, "  ")
 
-	return out.Bytes(), err // the caller wraps
+	return out.Bytes(), err
 }
 
 // blockYAML has a line for each value, too.
@@ -70,13 +70,13 @@ func (blockYAML) whole(object []byte) ([]byte, error) {
 		return append(object, '\n'), nil
 	}
 
-	return yaml.JSONToYAML(object) // the caller wraps
+	return yaml.JSONToYAML(object)
 }
 
 func (blockYAML) around(empty []byte) (before, after []byte, err error) {
 	all, err := yaml.JSONToYAML(empty)
 	if err != nil {
-		return nil, nil, err // the caller wraps
+		return nil, nil, err
 	}
 
 	// The element starts on a line of its own: text that spans lines is indented.

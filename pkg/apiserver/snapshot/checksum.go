@@ -42,7 +42,7 @@ func (c *checked) Write(data []byte) (int, error) {
 		c.tail = append(c.tail[:0], c.tail[surplus:]...)
 	}
 
-	return n, err // the caller says what was written where
+	return n, err
 }
 
 // verify returns an error unless the bytes written so far are a complete snapshot.

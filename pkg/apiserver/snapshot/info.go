@@ -78,7 +78,7 @@ func read(ctx context.Context, path string) (info *Info, err error) {
 
 	file, err := os.Open(path)
 	if err != nil {
-		return nil, err // says it all
+		return nil, err
 	}
 	defer file.Close()
 

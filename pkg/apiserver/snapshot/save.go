@@ -79,7 +79,7 @@ func saveInto(ctx context.Context, client clientv3.Maintenance, file *os.File) (
 	}
 
 	if err := file.Sync(); err != nil {
-		return nil, err // the caller says of what
+		return nil, err
 	}
 
 	info, err := read(ctx, file.Name())

@@ -2,10 +2,8 @@ package omnicluster
 
 import (
 	"context"
-	"slices"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -80,18 +78,10 @@ func (r *reconciler) reportPlan(ctx context.Context, s *scope) {
 		if s.synced.Tried() {
 			status.Refusals = refusalStatus(ctx, s)
 		}
-	case s.seen != nil && !hasFailed(s.cluster):
+	case s.seen != nil && !loop.HasFailed(status.Conditions): // of a run that ended with an error, nothing is known
 		// There is no plan for a cluster that is not ours, or whose documents do not fit together.
 		status.Plan, status.Refusals = consent.KeepApprovals(*status), nil
 	}
-}
-
-// hasFailed reports whether a phase of the run that reports a status ended with an error, a stop of the process included: then nothing
-// is known of the plan.
-func hasFailed(cluster *v1alpha1.OmniCluster) bool {
-	return slices.ContainsFunc(cluster.Status.Conditions, func(condition metav1.Condition) bool {
-		return condition.Type != v1alpha1.ConditionReady && condition.Reason == v1alpha1.ReasonError
-	})
 }
 
 // storeTurn writes the state of the cluster's turn in a rollout into the status. The run that finds the cluster Ready

@@ -119,7 +119,7 @@ func (r *reconciler) withValues(from basis, use func(values.Values)) error {
 
 	done, err := r.reading.Acquire(ctx, from.name.Namespace, 1)
 	if err != nil {
-		return err // the callers say what they needed them for
+		return err
 	}
 	defer done()
 

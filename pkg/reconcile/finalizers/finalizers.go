@@ -34,7 +34,7 @@ func Change(
 
 	changed := index.SecretMetadata()
 	if err := live.Get(ctx, client.ObjectKey{Namespace: decidedBy.Namespace, Name: decidedBy.Name}, changed); err != nil {
-		return err // the callers wrap it
+		return err
 	}
 
 	if changed.UID != decidedBy.UID || changed.ResourceVersion != decidedBy.ResourceVersion {

@@ -68,7 +68,7 @@ func (l *Limiter[K]) Acquire(ctx context.Context, key K, slots int64) (release f
 	if err := ctx.Err(); err != nil {
 		l.withdraw(asked)
 
-		return nil, err // the callers say what was waited for
+		return nil, err
 	}
 
 	return sync.OnceFunc(func() { l.release(key, asked.slots) }), nil

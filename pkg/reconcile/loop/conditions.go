@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -81,6 +82,13 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 	}
 
 	return result
+}
+
+// HasFailed reports, while a kind reports a run, whether one of its phases ended with an error: a stop of the process is one, too.
+func HasFailed(conditions []metav1.Condition) bool {
+	return slices.ContainsFunc(conditions, func(condition metav1.Condition) bool {
+		return condition.Type != v1alpha1.ConditionReady && condition.Reason == v1alpha1.ReasonError
+	})
 }
 
 // runPhases runs phases until one does not continue.

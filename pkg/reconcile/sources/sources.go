@@ -110,7 +110,7 @@ type reader struct {
 // Get implements client.Reader.
 func (r reader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
 	if err := r.Reader.Get(ctx, key, object, options...); err != nil {
-		return err // it is the reader's
+		return err
 	}
 
 	secret, ok := object.(*corev1.Secret)
@@ -132,5 +132,5 @@ func (r reader) List(ctx context.Context, list client.ObjectList, options ...cli
 		return errors.New("Secrets are read one by one")
 	}
 
-	return r.Reader.List(ctx, list, options...) // it is the reader's
+	return r.Reader.List(ctx, list, options...)
 }

@@ -31,7 +31,7 @@ func (c storageCodec) Decode(data []byte, defaults *schema.GroupVersionKind, int
 		obj.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
 
-	return obj, kind, err // the library knows its errors
+	return obj, kind, err
 }
 
 // storedMeta tells the kind of a stored object by the text that it begins with: the key is that text. The library reads the

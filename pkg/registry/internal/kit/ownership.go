@@ -85,12 +85,12 @@ func (s strategy[T]) specs(body []byte, created T) (request, stored any, err err
 	decoder.UseNumber() // a number beyond all floats is no error here
 
 	if err := decoder.Decode(&sent); err != nil {
-		return nil, nil, err // nobody sees it
+		return nil, nil, err
 	}
 
 	encoded, err := s.descriptor.Spec.encode(created)
 	if err != nil {
-		return nil, nil, err // nobody sees it
+		return nil, nil, err
 	}
 
 	stored, err = decodeExactly(encoded)

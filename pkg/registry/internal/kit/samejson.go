@@ -29,5 +29,5 @@ func decodeExactly(text []byte) (any, error) {
 
 	err := decoder.Decode(&value)
 
-	return value, err // nobody sees it
+	return value, err
 }
