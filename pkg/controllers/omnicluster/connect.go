@@ -3,7 +3,6 @@ package omnicluster
 import (
 	"context"
 	"fmt"
-	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,13 +14,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
-
-// slotPause is how long a run without a slot waits at most. A free slot wakes it earlier; the pause is for lost
-// wake-ups.
-const slotPause = 5 * time.Second
 
 // connect finds the session with Omni and reads the cluster there.
 func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error) {
@@ -105,7 +101,7 @@ func takeSlot(s *scope) loop.Outcome {
 	}
 
 	s.turnedAway = true
-	pause := backoff.Jitter(slotPause)
+	pause := backoff.Jitter(limiter.WakePause)
 	ready := apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady)
 
 	if ready || !s.cluster.DeletionTimestamp.IsZero() || !s.lease.Slow() {

@@ -63,7 +63,7 @@ func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error)
 		case err != nil && !facts.Orphan:
 			return loop.Outcome{}, errors.New(omni.Message(err))
 		case err != nil:
-			facts.Session = loop.Wait(deletionPoll, v1alpha1.ReasonConnectionNotReady, "%s", omni.Message(err))
+			facts.Connected = loop.Wait(deletionPoll, v1alpha1.ReasonConnectionNotReady, "%s", omni.Message(err))
 			facts.Outage = r.outage(s)
 		}
 
@@ -96,7 +96,7 @@ func (r *reconciler) deletionFacts(s *scope, session loop.Outcome) consent.Delet
 	facts := consent.Deletion{
 		Claim: claimOf(s), SecondWriter: r.secondWriter(s), Orphan: s.cluster.Spec.DeletePolicy.Orphan,
 		Observe:    s.cluster.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve,
-		EverSynced: status.Endpoint != "" || status.OmniClusterID != "", Session: session, Behind: s.behind,
+		EverSynced: status.Endpoint != "" || status.OmniClusterID != "", Connected: session, Behind: s.behind,
 		Unmarking: r.processStates.of(s.cluster).unmarking,
 		Blocked:   apimeta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionDeletionBlocked),
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // settlingWithoutSlots is a fixture with a set whose destruction settles, and whose last runs found all slots taken.
@@ -24,7 +25,7 @@ func settlingWithoutSlots(t *testing.T, meanwhile func(*fixture)) *fixture {
 	f.run()
 	meanwhile(f)
 
-	if result := f.run(); result.RequeueAfter > slotPause || f.writes != writes {
+	if result := f.run(); result.RequeueAfter > limiter.WakePause || f.writes != writes {
 		t.Errorf("looks again after %s, %d writes", result.RequeueAfter, f.writes-writes)
 	}
 

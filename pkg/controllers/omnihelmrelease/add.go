@@ -7,7 +7,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -25,6 +24,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
 // Options are what the controller needs besides the manager. All are required except Now.
@@ -73,9 +73,7 @@ func Add(mgr manager.Manager, options Options) error {
 			builder.WithPredicates(hubs.PreviousChanged())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.releasesOfSecret)).
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(r.releasesOfConfigMap)).
-		WatchesRawSource(r.wake.Source(func(_ context.Context, name types.NamespacedName) []reconcile.Request {
-			return []reconcile.Request{{NamespacedName: name}}
-		})).
+		WatchesRawSource(trigger.Names(r.wake)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
 		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
 }

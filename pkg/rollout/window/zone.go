@@ -14,7 +14,7 @@ var errZone = errors.New(`use "UTC", or a name of the IANA database with a slash
 
 // zones are those that were read before, by name: a zone is read from the database on disk, and each judgement of a cluster
 // needs one. There are no more than the database has names.
-var zones sync.Map
+var zones sync.Map //nolint:gochecknoglobals // a cache of what never changes
 
 // Zone returns the time zone with a name: UTC, or a name with a slash from the IANA database. Names without a slash,
 // such as CET, are refused: they exist for old programs, and some of them have no summer time where people expect it.

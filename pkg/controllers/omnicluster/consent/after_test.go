@@ -169,8 +169,8 @@ func TestWholePlan(t *testing.T) {
 			}
 
 			d := Decide(test.facts)
-			if d.stop != test.stop || d.Tried() != test.tried || d.Follows() != test.follows {
-				t.Errorf("stop %q, tried %v, follows %v", d.stop, d.Tried(), d.Follows())
+			if d.holdOfAll != test.stop || d.Tried() != test.tried || d.Follows() != test.follows {
+				t.Errorf("stop %q, tried %v, follows %v", d.holdOfAll, d.Tried(), d.Follows())
 			}
 
 			if got := d.Outcome().Reason(); (got == v1alpha1.ReasonSecondWriter) != (test.stop == HoldSecondWriter) {

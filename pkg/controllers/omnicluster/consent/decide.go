@@ -47,8 +47,8 @@ type Decision struct {
 
 	facts       Facts
 	record      Record
-	stop        Hold       // of the whole plan
-	half        string     // why not even an approval lets a change destroy something; empty if it does
+	holdOfAll   Hold       // of the whole plan
+	lacking     string     // why not even an approval lets a change destroy something; empty if it does
 	allSettled  bool       // every change that needs the settle time had it
 	allApproved bool       // every change that needs an approval has it
 	admission   *admission // nil if no rollout is concerned
@@ -58,14 +58,14 @@ type Decision struct {
 // Decide decides how far a plan may be applied. If a fact is unknown, it makes the safer choice and destroys nothing.
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
-	d := Decision{facts: f, stop: f.stop(), half: f.half(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
+	d := Decision{facts: f, holdOfAll: f.holdOfAll(), lacking: f.lacking(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
 	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.whyUntrusted())
 
 	var settling []string
 
 	// Nothing settles while nothing may be written: the status does not say then that these changes wait for a time. The
 	// settle time begins when that ends: a suspension, a lock, Observe, a second writer.
-	if d.stop == HoldNone {
+	if d.holdOfAll == HoldNone {
 		for _, change := range d.needing(NeedsSettling) {
 			settling = append(settling, change.Key())
 		}
@@ -95,8 +95,8 @@ func (f Facts) whyUntrusted() string {
 	}
 }
 
-// stop returns the hold that applies to the whole plan.
-func (f Facts) stop() Hold {
+// holdOfAll returns the hold that applies to the whole plan.
+func (f Facts) holdOfAll() Hold {
 	switch spec := f.Cluster.Spec; {
 	case f.SecondWriter != "":
 		return HoldSecondWriter
@@ -116,7 +116,7 @@ func (d Decision) withStates() Decision {
 	d.Items = slices.Clone(d.Items)
 
 	for i := range d.Items {
-		if item := &d.Items[i]; item.Hold != HoldOmni || item.waitsForUpgrade() && d.stop != HoldNone {
+		if item := &d.Items[i]; item.Hold != HoldOmni || item.waitsForUpgrade() && d.holdOfAll != HoldNone {
 			item.State, item.Hold = d.stateOf(*item)
 		}
 	}
@@ -126,8 +126,8 @@ func (d Decision) withStates() Decision {
 
 func (d Decision) stateOf(item Item) (State, Hold) {
 	switch {
-	case d.stop != HoldNone:
-		return Held, d.stop
+	case d.holdOfAll != HoldNone:
+		return Held, d.holdOfAll
 	case d.leavesAlone(item.Change):
 		return Held, HoldNamespace
 	case item.Needs == NeedsApproval && !d.allApproved:
@@ -142,7 +142,7 @@ func (d Decision) stateOf(item Item) (State, Hold) {
 // HasChangesToTry reports whether the plan has changes to go through, besides those that wait for a turn or stay as they are. All of them
 // may wait for an approval.
 func (d Decision) HasChangesToTry() bool {
-	return d.stop == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())
+	return d.holdOfAll == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())
 }
 
 // Destroys returns the changes that may be made now and needed consent.
@@ -164,11 +164,13 @@ func (d Decision) Unstored() bool {
 
 // Tried reports whether every change that may be applied was tried.
 func (d Decision) Tried() bool {
-	return d.applied || !d.HasChangesToTry() && d.stop != HoldSecondWriter
+	return d.applied || !d.HasChangesToTry() && d.holdOfAll != HoldSecondWriter
 }
 
 // Follows reports whether Omni follows the documents alone.
-func (d Decision) Follows() bool { return d.stop == HoldNone && !d.facts.NamespaceGoes && d.Tried() }
+func (d Decision) Follows() bool {
+	return d.holdOfAll == HoldNone && !d.facts.NamespaceGoes && d.Tried()
+}
 
 // Claim returns the facts that decided whose the cluster is.
 func (d Decision) Claim() Claim { return d.facts.Claim }

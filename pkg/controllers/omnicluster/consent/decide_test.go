@@ -122,7 +122,7 @@ func (g gate) decideItems(items []Item) Decision {
 	facts := Facts{Cluster: cluster, Claim: Claim{Live: omni.Live{Locked: g.locked}}, Plan: planned, SettleTime: g.settlesIn}
 
 	return Decision{
-		Items: items, facts: facts, stop: facts.stop(), allSettled: g.settled, allApproved: g.approved,
+		Items: items, facts: facts, holdOfAll: facts.holdOfAll(), allSettled: g.settled, allApproved: g.approved,
 		Settling: Settling{keys: []string{"one"}, settled: g.settled},
 	}.withStates()
 }

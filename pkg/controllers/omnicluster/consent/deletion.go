@@ -15,7 +15,7 @@ const OutageTimeout = 30 * time.Second
 
 // Deletion has the facts that decide what the deletion of an OmniCluster does in Omni.
 type Deletion struct {
-	// Claim describes the cluster. Its Live is known if Session continues.
+	// Claim describes the cluster. Its Live is known if Connected continues.
 	Claim
 	// SecondWriter describes a second writer; empty if none is known.
 	SecondWriter string
@@ -26,8 +26,8 @@ type Deletion struct {
 	// EverSynced is true if the status shows that this object may have written to Omni. A status can be lost, so the
 	// mark in Omni counts as well.
 	EverSynced bool
-	// Session is the outcome of getting a session with Omni.
-	Session loop.Outcome
+	// Connected is the outcome of getting a session with Omni.
+	Connected loop.Outcome
 	// Outage is how long there has been no session; 0 if there is one.
 	Outage time.Duration
 	// Behind is true if there is a session, but the local copy does not show our own last writes yet. Then Live is
@@ -53,15 +53,15 @@ const (
 // Decide returns the next step. The outcome has the message for users.
 func (d Deletion) Decide() (Step, loop.Outcome) {
 	switch {
-	case d.Observe && d.Session.Continues() && d.Owned() && d.Live.TearingDown:
+	case d.Observe && d.Connected.Continues() && d.Owned() && d.Live.TearingDown:
 		return StepLetGo, d.tearsDown("spec.changePolicy: Observe")
 	case d.Observe:
 		return StepLetGo, Released("spec.changePolicy is Observe: cluster %q stays in Omni as it is", d.Name)
 	case d.Behind:
-		return StepWait, d.hold(d.Session.After(), "waiting to see cluster %q in Omni: %s", d.Name, d.Session.Message())
+		return StepWait, d.hold(d.Connected.After(), "waiting to see cluster %q in Omni: %s", d.Name, d.Connected.Message())
 	case d.Orphan:
 		return d.decideOrphan()
-	case !d.Session.Continues():
+	case !d.Connected.Continues():
 		return d.decideUnreached()
 	case !d.EverSynced && !d.Owned() && !d.ofOtherHub():
 		return StepLetGo, d.neverWrote()
@@ -77,28 +77,30 @@ func (d Deletion) decideUnreached() (Step, loop.Outcome) {
 	case !d.EverSynced && d.neverReached():
 		return StepLetGo, d.neverWrote()
 	case d.Outage < OutageTimeout:
-		return StepWait, d.hold(OutageTimeout-d.Outage, "waiting for Omni to destroy cluster %q: %s", d.Name, d.Session.Message())
+		return StepWait, d.hold(OutageTimeout-d.Outage, "waiting for Omni to destroy cluster %q: %s", d.Name, d.Connected.Message())
 	case !d.EverSynced:
 		return StepLetGo, d.neverWrote()
 	}
 
-	return StepWait, loop.Block(d.Session.After(), d.Session.Reason(),
+	return StepWait, loop.Block(d.Connected.After(), d.Connected.Reason(),
 		"cluster %q cannot be destroyed in Omni: %s. Restore the connection, or set spec.deletePolicy.orphan to leave the cluster in Omni",
-		d.Name, d.Session.Message())
+		d.Name, d.Connected.Message())
 }
 
 // hold waits for a state that ends in a moment. A deletion that was blocked before, for this or another reason, stays
 // blocked meanwhile.
 func (d Deletion) hold(after time.Duration, format string, args ...any) loop.Outcome {
 	if d.Blocked {
-		return loop.Postpone(after, d.Session.Reason(), format, args...)
+		return loop.Postpone(after, d.Connected.Reason(), format, args...)
 	}
 
-	return loop.Wait(after, d.Session.Reason(), format, args...)
+	return loop.Wait(after, d.Connected.Reason(), format, args...)
 }
 
 // neverReached reports whether there is no OmniConnection, so that no session can come.
-func (d Deletion) neverReached() bool { return d.Session.Reason() == v1alpha1.ReasonConnectionNotFound }
+func (d Deletion) neverReached() bool {
+	return d.Connected.Reason() == v1alpha1.ReasonConnectionNotFound
+}
 
 func (d Deletion) neverWrote() loop.Outcome {
 	return Released("this object never wrote cluster %q to Omni; nothing is destroyed", d.Name)
@@ -106,22 +108,22 @@ func (d Deletion) neverWrote() loop.Outcome {
 
 func (d Deletion) decideOrphan() (Step, loop.Outcome) {
 	switch {
-	case d.Session.Continues() && d.LeadsElsewhere():
+	case d.Connected.Continues() && d.LeadsElsewhere():
 		return StepLetGo, Released("spec.deletePolicy.orphan is set: nothing is changed at %s, and cluster %q, which was last seen at %s, stays with this object's mark",
 			d.Endpoint, d.Name, d.LastSeen)
-	case d.Session.Continues() && d.Owned() && d.Live.TearingDown:
+	case d.Connected.Continues() && d.Owned() && d.Live.TearingDown:
 		return StepLetGo, d.tearsDown("spec.deletePolicy.orphan")
-	case d.Session.Continues() && d.Owned() && d.SecondWriter != "":
+	case d.Connected.Continues() && d.Owned() && d.SecondWriter != "":
 		return StepLetGo, Released("cluster %q stays in Omni with this object's mark, because it has a second writer: %s", d.Name, d.SecondWriter)
-	case d.Session.Continues() && (d.Owned() || d.Unmarking && d.Live.Exists && !d.Live.TearingDown):
+	case d.Connected.Continues() && (d.Owned() || d.Unmarking && d.Live.Exists && !d.Live.TearingDown):
 		return StepUnmark, Released("cluster %q stays in Omni, without this object's mark", d.Name)
-	case d.Session.Continues(), !d.EverSynced && (d.neverReached() || d.Outage >= OutageTimeout):
+	case d.Connected.Continues(), !d.EverSynced && (d.neverReached() || d.Outage >= OutageTimeout):
 		return StepLetGo, Released("spec.deletePolicy.orphan is set: nothing is changed in Omni")
 	case d.Outage < OutageTimeout:
 		return StepWait, loop.Wait(OutageTimeout-d.Outage, v1alpha1.ReasonDeleting,
-			"waiting for Omni to take this object's mark off cluster %q: %s", d.Name, d.Session.Message())
+			"waiting for Omni to take this object's mark off cluster %q: %s", d.Name, d.Connected.Message())
 	default:
-		return StepLetGo, Released("cluster %q stays in Omni with this object's mark, because Omni cannot be used: %s", d.Name, d.Session.Message())
+		return StepLetGo, Released("cluster %q stays in Omni with this object's mark, because Omni cannot be used: %s", d.Name, d.Connected.Message())
 	}
 }
 

@@ -158,7 +158,7 @@ func (d Decision) isAdmitted(change plan.Change) bool {
 
 // HasBegun reports whether an earlier run made changes in the cluster's turn.
 func (d Decision) HasBegun() bool {
-	return d.admission != nil && d.hasBegun(d.before())
+	return d.admission != nil && d.turnHasBegun(d.before())
 }
 
 // ofTurn returns the items that the status lists as those of the cluster's turn, or as held.

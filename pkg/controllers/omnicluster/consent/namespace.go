@@ -6,14 +6,14 @@ import "omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 // before the OmniCluster, which may stay, and its machines would lose their settings. A destructive change can be approved,
 // unless only half of what was approved would be made. What Omni has begun is finished.
 func (d Decision) leavesAlone(change plan.Change) bool {
-	return d.facts.NamespaceGoes && !change.TearingDown && (!change.Destructive || d.half != "")
+	return d.facts.NamespaceGoes && !change.TearingDown && (!change.Destructive || d.lacking != "")
 }
 
-// half returns, for messages, what a destructive change would lack in a namespace that is being deleted, because it is not
+// lacking returns, for messages, what a destructive change would lack in a namespace that is being deleted, because it is not
 // made any more: what may take the place of what goes, so that etcd would lose a member, or a renamed set its machines; or
 // the mark, which comes before everything else in a cluster. Empty if nothing is lacking. Which destruction belongs to
 // which addition is nowhere said, so one addition holds them all.
-func (f Facts) half() string {
+func (f Facts) lacking() string {
 	live := f.Claim.Live
 
 	switch added, adds := f.Plan.Addition(); {

@@ -15,12 +15,12 @@ func (d Decision) Outcome() loop.Outcome {
 	planned := d.facts.Plan
 
 	switch {
-	case d.stop == HoldSecondWriter:
+	case d.holdOfAll == HoldSecondWriter:
 		return loop.Stall(v1alpha1.ReasonSecondWriter, "%s", d.facts.SecondWriter)
-	case d.stop == HoldLocked:
+	case d.holdOfAll == HoldLocked:
 		return loop.Stall(v1alpha1.ReasonRemoteLocked,
 			"the cluster is locked in Omni (annotation omni.sidero.dev/cluster-locked) and only observed; unlock it there")
-	case d.stop == HoldSuspended && !planned.Empty():
+	case d.holdOfAll == HoldSuspended && !planned.Empty():
 		return loop.Wait(0, v1alpha1.ReasonSuspended, "%s; spec.suspend is set, nothing is applied", d.summaryWithNames())
 	case slices.ContainsFunc(d.Items, func(item Item) bool { return item.Hold == HoldObserved }):
 		return loop.Stall(v1alpha1.ReasonObserving, "%s; the change policy is Observe, nothing is applied", d.summaryWithNames())
@@ -34,8 +34,8 @@ func (d Decision) Outcome() loop.Outcome {
 
 	if len(d.leftAlone()) > 0 {
 		text := d.summaryWithNames() + "; the namespace is being deleted, and the cluster in Omni is left as it is until the OmniCluster itself is deleted"
-		if d.half != "" && len(d.destructive()) > 0 {
-			text += ", also what is approved: " + d.half
+		if d.lacking != "" && len(d.destructive()) > 0 {
+			text += ", also what is approved: " + d.lacking
 		}
 
 		return loop.Wait(0, v1alpha1.ReasonNamespaceDeleting, "%s", text)
@@ -55,13 +55,13 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 	case waitsToSettle && waitsForApproval:
 		return loop.Wait(settlesIn, v1alpha1.ReasonWaitingToSettle,
 			"%s; those that were asked for wait until they have not changed for the settle time; these wait for approval: %s; %s",
-			d.summary(), d.nameNeedApproval(), d.howToApprove())
+			d.summaryWithDestructive(), d.nameNeedApproval(), d.howToApprove())
 	case waitsToSettle:
 		return loop.Wait(settlesIn, v1alpha1.ReasonWaitingToSettle,
 			"%s; those that destroy wait until they have not changed for the settle time", d.summaryWithNames())
 	case waitsForApproval:
 		return loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s%s",
-			d.summary(), d.nameNeedApproval(), d.othersLeftAlone(), d.howToApprove())
+			d.summaryWithDestructive(), d.nameNeedApproval(), d.othersLeftAlone(), d.howToApprove())
 	default:
 		return loop.Proceed()
 	}
@@ -70,8 +70,8 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 // Summary returns the number of changes, and the owner whose cluster is about to be adopted.
 func (d Decision) Summary() string { return Summary(d.facts.Plan) + d.facts.Claim.Takeover() }
 
-// summary returns the number of changes, and how many of them destroy something.
-func (d Decision) summary() string {
+// summaryWithDestructive returns the number of changes, and how many of them destroy something.
+func (d Decision) summaryWithDestructive() string {
 	text := Summary(d.facts.Plan)
 	if count := len(d.destructive()); count > 0 {
 		text = fmt.Sprintf("%s (%d destructive)", text, count)
@@ -80,9 +80,9 @@ func (d Decision) summary() string {
 	return text
 }
 
-// summaryWithNames is summary with the names of what would be destroyed, or is perhaps not meant.
+// summaryWithNames is summaryWithDestructive with the names of what would be destroyed, or is perhaps not meant.
 func (d Decision) summaryWithNames() string {
-	text := d.summary()
+	text := d.summaryWithDestructive()
 	if named := ChangeNames(d.needingConsent()); named != "" {
 		text += " (" + named + ")"
 	}

@@ -57,7 +57,7 @@ func (d Decision) turn(gated []Item) *admission {
 		useOverride(next, before.Hash, d.now()) // its changes begin now
 
 		return &admission{next: next}
-	case d.stop != HoldNone, len(d.leftAlone()) > 0: // it asks for nothing, and counts nowhere
+	case d.holdOfAll != HoldNone, len(d.leftAlone()) > 0: // it asks for nothing, and counts nowhere
 		return &admission{next: d.stopped(next, before)}
 	case before.State == v1alpha1.RolloutAdmitted:
 		result, failure := d.turnResult(gated, before)
@@ -81,7 +81,7 @@ func (d Decision) turn(gated []Item) *admission {
 func (d Decision) goOn(next *v1alpha1.OmniClusterRollout, gated []Item, before v1alpha1.OmniClusterRollout) *admission {
 	inTurn(next, before)
 
-	a := &admission{next: next, admits: d.hasBegun(before) || d.turnMayBegin(before)}
+	a := &admission{next: next, admits: d.turnHasBegun(before) || d.turnMayBegin(before)}
 	if !a.admits || slices.ContainsFunc(gated, func(item Item) bool { return !a.has(d.salted(item.Change)) }) {
 		next.Reason = v1alpha1.ReasonTurnNotOver
 	}
@@ -89,10 +89,10 @@ func (d Decision) goOn(next *v1alpha1.OmniClusterRollout, gated []Item, before v
 	return a
 }
 
-// hasBegun reports whether changes of the turn were made. Omni has such a change, or is destroying what it removes, so it
+// turnHasBegun reports whether changes of the turn were made. Omni has such a change, or is destroying what it removes, so it
 // is no longer among those to make. That alone proves nothing: the documents may ask for something else by now. So this
 // process must have written since, or have tried to, or be a later one than the one that could have.
-func (d Decision) hasBegun(before v1alpha1.OmniClusterRollout) bool {
+func (d Decision) turnHasBegun(before v1alpha1.OmniClusterRollout) bool {
 	turn := d.facts.Gate.Turn
 	if before.State != v1alpha1.RolloutAdmitted || !d.wrote(before) && turn.Tried.IsZero() && !turn.isOfEarlierProcess(before.AdmittedSince) {
 		return false

@@ -72,7 +72,7 @@ func useOverride(next *v1alpha1.OmniClusterRollout, hash string, at metav1.Time)
 
 // turnResult returns how an admitted turn ends now, and its failure if it failed; an empty result means that it goes on.
 func (d Decision) turnResult(gated []Item, before v1alpha1.OmniClusterRollout) (v1alpha1.RolloutOutcome, *v1alpha1.RolloutFailure) {
-	left, begun := d.ofTurn(gated), d.hasBegun(before)
+	left, begun := d.ofTurn(gated), d.turnHasBegun(before)
 
 	switch failed := d.failed(left, before); {
 	case failed != "":
@@ -102,7 +102,7 @@ func (d Decision) now() metav1.Time {
 // TurnWithoutPlan returns the new status.rollout of a cluster for which there is no plan; nil if nothing changes. A turn
 // is over when its deadline has passed, and a cluster that does not run well hands its ticket back.
 func TurnWithoutPlan(cluster *v1alpha1.OmniCluster, gate Gate, now time.Time) *v1alpha1.OmniClusterRollout {
-	d := Decision{facts: Facts{Cluster: cluster, Gate: gate, Now: now}, stop: Facts{Cluster: cluster}.stop()}
+	d := Decision{facts: Facts{Cluster: cluster, Gate: gate, Now: now}, holdOfAll: Facts{Cluster: cluster}.holdOfAll()}
 	before := d.before()
 	next := before.DeepCopy()
 
@@ -111,7 +111,7 @@ func TurnWithoutPlan(cluster *v1alpha1.OmniCluster, gate Gate, now time.Time) *v
 		return nil
 	case before.State == v1alpha1.RolloutHeld && d.hasTicket(next):
 		d.giveBack(next)
-	case before.State == v1alpha1.RolloutAdmitted && d.stop == HoldNone && gate.Turn.isOverdue(before.AdmittedSince, now):
+	case before.State == v1alpha1.RolloutAdmitted && d.holdOfAll == HoldNone && gate.Turn.isOverdue(before.AdmittedSince, now):
 		d.endOverdue(next, before)
 	default:
 		return nil
@@ -183,7 +183,7 @@ func (t Turn) overdueMessage() string { return fmt.Sprintf("not Ready within %s"
 // stopped handles a cluster that is suspended, locked, only observed, or left alone in a namespace that is being deleted,
 // which gets no turn. What was written goes on in Omni; a turn in which nothing was written is over. What was held stays listed.
 func (d Decision) stopped(next *v1alpha1.OmniClusterRollout, before v1alpha1.OmniClusterRollout) *v1alpha1.OmniClusterRollout {
-	if d.hasBegun(before) || d.mayHaveBegun(before) {
+	if d.turnHasBegun(before) || d.mayHaveBegun(before) {
 		inTurn(next, before)
 
 		return next
