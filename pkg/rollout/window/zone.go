@@ -4,17 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 	_ "time/tzdata" // the image has no zones of its own
 )
 
 // errZone is the remedy in the error for an invalid zone name.
 var errZone = errors.New(`use "UTC", or a name of the IANA database with a slash, such as "Europe/Berlin"`)
-
-// zones are those that were read before, by name: a zone is read from the database on disk, and each judgement of a cluster
-// needs one. There are no more than the database has names.
-var zones sync.Map //nolint:gochecknoglobals // a cache of what never changes
 
 // Zone returns the time zone with a name: UTC, or a name with a slash from the IANA database. Names without a slash,
 // such as CET, are refused: they exist for old programs, and some of them have no summer time where people expect it.
@@ -29,16 +24,10 @@ func Zone(name string) (*time.Location, error) {
 		return nil, fmt.Errorf("%q is not a time zone that says which rules it follows: %w", name, errZone)
 	}
 
-	if known, ok := zones.Load(name); ok {
-		return known.(*time.Location), nil //nolint:forcetypeassert // nothing else is stored
-	}
-
 	zone, err := time.LoadLocation(name)
 	if err != nil {
 		return nil, fmt.Errorf("there is no time zone %q: %w", name, errZone)
 	}
-
-	zones.Store(name, zone)
 
 	return zone, nil
 }
