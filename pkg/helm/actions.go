@@ -246,6 +246,8 @@ func (c *Client) test(x *execution) error {
 		return err
 	}
 
+	x.storage.result = key(c.target.Name, x.request.Decision.Revision)
+
 	_, shutdown, err := tests.Run(c.target.Name)
 	if shutdown != nil {
 		if cleanUp := shutdown(); cleanUp != nil && err == nil {
@@ -264,7 +266,6 @@ func (c *Client) test(x *execution) error {
 		result = TestsFailed
 	}
 
-	x.storage.result = key(c.target.Name, x.request.Decision.Revision)
 	noted := c.change(x, x.request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
 
 	return errors.Join(err, noted)

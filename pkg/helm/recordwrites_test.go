@@ -197,6 +197,22 @@ func TestARevisionThatIsReplacedIsWrittenAgain(t *testing.T) {
 	}
 }
 
+// Helm writes itself how tests go and have ended, before their result is noted.
+func TestWhatTestsNoteIsWrittenAgain(t *testing.T) {
+	t.Parallel()
+
+	r, test := newTried(t), actions["test"]
+	way := r.withFaults()
+	test.before(r)
+	way.begin(fault{says: saysDeployed, times: 3, code: http.StatusServiceUnavailable})
+	r.want(test.want, test.chart)
+
+	observed, err := r.client.Observe(t.Context())
+	if err != nil || observed.Latest().Tested != TestsPassed {
+		t.Errorf("tested: %q, %v", observed.Latest().Tested, err)
+	}
+}
+
 // A failure that is not written leaves a revision that is made again: it does not wait for the cluster.
 func TestAFailureIsWrittenOnce(t *testing.T) {
 	t.Parallel()

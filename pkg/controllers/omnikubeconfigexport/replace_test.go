@@ -16,10 +16,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// errRefused is what a policy says, errQuota what a quota.
+// errRefused is what a policy says, errQuota what a full quota, and errLowered what one that was lowered below what there is.
 var (
 	errRefused = apierrors.NewForbidden(corev1.Resource("secrets"), "target", errors.New("denied by the policy"))
 	errQuota   = apierrors.NewForbidden(corev1.Resource("secrets"), "target", errors.New("exceeded quota: compute, requested: count/secrets=1, used: count/secrets=2, limited: count/secrets=2"))
+	errLowered = apierrors.NewForbidden(corev1.Resource("secrets"), "target", errors.New("exceeded quota: compute, requested: count/secrets=1, used: count/secrets=2, limited: count/secrets=1"))
 )
 
 // immutable is a change of our Secret that no update can take back.
@@ -140,25 +141,27 @@ func isDryRun(options []client.CreateOption) bool {
 
 // A Secret that could not be made again is not deleted.
 func TestARefusedReplacementKeepsTheSecret(t *testing.T) {
-	f := newFixture(t)
-	f.ready()
+	for name, refusal := range map[string]error{"a policy": errRefused, "a quota that was lowered": errLowered} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.ready()
 
-	f.client = interceptor.NewClient(f.client, interceptor.Funcs{
-		Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
-			return errRefused
-		},
-	})
-	f.restart()
-	f.editSecret("target", immutable)
+			f.client = interceptor.NewClient(f.client, interceptor.Funcs{
+				Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error { return refusal },
+			})
+			f.restart()
+			f.editSecret("target", immutable)
 
-	before := f.secret("target")
+			before := f.secret("target")
 
-	if _, err := f.reconcile(); !apierrors.IsForbidden(err) {
-		t.Errorf("error %v", err)
-	}
+			if _, err := f.reconcile(); !apierrors.IsForbidden(err) {
+				t.Errorf("error %v", err)
+			}
 
-	if after := f.secret("target"); after == nil || after.UID != before.UID || after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("the Secret is another, or gone: %t", after == nil)
+			if after := f.secret("target"); after == nil || after.UID != before.UID || after.ResourceVersion != before.ResourceVersion {
+				t.Errorf("the Secret is another, or gone: %t", after == nil)
+			}
+		})
 	}
 }
 

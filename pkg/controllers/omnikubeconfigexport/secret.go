@@ -127,7 +127,7 @@ func (r *reconciler) replace(ctx context.Context, s *scope, want *corev1.Secret)
 	want.UID, want.ResourceVersion = "", ""
 
 	// What is refused must not cost the Secret that is there. That there is one is the last that a create looks at.
-	if err := r.client.Create(ctx, want.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) && !isOverQuota(err) {
+	if err := r.client.Create(ctx, want.DeepCopy(), client.DryRunAll); err != nil && !apierrors.IsAlreadyExists(err) && !isFullQuota(err) {
 		return fmt.Errorf("replace Secret %q: %w", want.Name, err)
 	}
 
@@ -141,10 +141,18 @@ func (r *reconciler) replace(ctx context.Context, s *scope, want *corev1.Secret)
 	return r.create(ctx, want)
 }
 
-// isOverQuota reports whether a ResourceQuota refused a dry run: it counts the Secret that is about to be deleted, too. What the quota
-// says has no type (k8s.io/apiserver, plugin resourcequota).
-func isOverQuota(err error) bool {
-	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "exceeded quota")
+// isFullQuota reports whether a ResourceQuota that is just full refused a dry run: it counts the Secret that is about to be deleted,
+// too. One that was lowered below what there is would refuse the new one as well. What the quota says has no type; it ends with
+// ", used: secrets=2, limited: secrets=2" (k8s.io/apiserver, pkg/admission/plugin/resourcequota).
+func isFullQuota(err error) bool {
+	if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "exceeded quota") {
+		return false
+	}
+
+	_, rest, _ := strings.Cut(err.Error(), ", used: ")
+	used, limited, found := strings.Cut(rest, ", limited: ")
+
+	return found && used == limited
 }
 
 // create creates the target. If it exists by now, the next run decides to whom it belongs.

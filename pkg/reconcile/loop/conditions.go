@@ -84,10 +84,13 @@ func (r *Reconciler[O, S]) run(ctx context.Context, object O, deleting bool) run
 	return result
 }
 
-// HasFailed reports, while a kind reports a run, whether one of its phases ended with an error: a stop of the process is one, too.
+// HasFailed reports, while a kind reports a run, whether one of its phases ended with an error: a stop of the process is one, too. The
+// conditions that are derived from those of the phases are still those of the run before.
 func HasFailed(conditions []metav1.Condition) bool {
+	derived := []string{v1alpha1.ConditionReady, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled, v1alpha1.ConditionDeletionBlocked}
+
 	return slices.ContainsFunc(conditions, func(condition metav1.Condition) bool {
-		return condition.Type != v1alpha1.ConditionReady && condition.Reason == v1alpha1.ReasonError
+		return condition.Reason == v1alpha1.ReasonError && !slices.Contains(derived, condition.Type)
 	})
 }
 

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
@@ -400,5 +401,30 @@ func TestJitterTakesOffATenthAtMost(t *testing.T) {
 		if got := r.settings.Jitter(100 * time.Second); got < 90*time.Second || got > 100*time.Second {
 			t.Fatal(got)
 		}
+	}
+}
+
+// TestHasFailed tells a run whose phase ended with an error from the run after it.
+func TestHasFailed(t *testing.T) {
+	results := []error{nil, errors.New("away"), nil}
+	f := newFixture(t, connection(), Phase[*scope]{Condition: "First", Run: func(context.Context, *scope) (Outcome, error) {
+		err := results[0]
+		results = results[1:]
+
+		return Stall("Refused", "no"), err
+	}})
+
+	var failed []bool
+
+	f.kind.Report = func(_ context.Context, s *scope) { failed = append(failed, HasFailed(s.object.Status.Conditions)) }
+
+	r := New(f.kind, Settings{Client: f.client, Events: f.events})
+
+	for range 3 {
+		_, _ = r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}})
+	}
+
+	if !slices.Equal(failed, []bool{false, true, false}) {
+		t.Errorf("failed: %v", failed)
 	}
 }
