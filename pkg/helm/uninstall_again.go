@@ -35,11 +35,9 @@ func (r *resumable) passedHooks(record *releasev1.Release) {
 
 // passOverHooks keeps the pre-delete hooks of an uninstall that goes on from Helm. What is written of them stays; see restore.
 func (r *resumable) passOverHooks(record *releasev1.Release) {
-	if !hooksDone(record) {
+	if r.passedHooks(record); r.goesOn == nil {
 		return
 	}
-
-	r.goesOn = copyRecord(record)
 
 	for _, hook := range record.Hooks {
 		if isPreDelete(hook) {

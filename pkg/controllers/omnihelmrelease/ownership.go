@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -192,12 +191,12 @@ func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed)
 		revision.Modified = r.options.Now() // as on the record
 	}
 
+	what := "release " + fullName(s.release)
 	if mark.From == "" {
-		r.events.Eventf(s.release, nil, corev1.EventTypeNormal, "MarkCompleted", "Mark", "The mark on revision %d of release %s names this hub now", mark.Revision, fullName(s.release))
-	} else {
-		r.events.Eventf(s.release, nil, corev1.EventTypeNormal, "TakenOver", "Mark", "Took release %s over from hub %s, as the annotation %s says",
-			fullName(s.release), redact.Line(mark.From), v1alpha1.AnnotationPreviousHub)
+		what = fmt.Sprintf("revision %d of %s", mark.Revision, what)
 	}
+
+	hubs.Marked(r.events, s.release, what, mark.From)
 
 	return loop.Proceed()
 }

@@ -58,8 +58,11 @@ func TestALostAnswerIsTold(t *testing.T) {
 		"Omni fails":            {fault: omnisim.Fault{Code: codes.Internal}, told: 1},
 		"the process stops":     {fault: omnisim.Fault{Hang: true}, stops: true, told: 1},
 		"Omni refuses":          {fault: omnisim.Fault{Code: codes.PermissionDenied}},
-		"a proxy has no route":  {fault: omnisim.Fault{Code: codes.Unimplemented}},
-		"there are too many":    {fault: omnisim.Fault{Code: codes.ResourceExhausted}},
+		"nothing listens": {fault: omnisim.Fault{
+			Code: codes.Unavailable, Message: `connection error: desc = "transport: Error while dialing: dial tcp: connect: connection refused"`,
+		}},
+		"a proxy has no route": {fault: omnisim.Fault{Code: codes.Unimplemented}},
+		"there are too many":   {fault: omnisim.Fault{Code: codes.ResourceExhausted}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
