@@ -113,9 +113,13 @@ func (b *bench) newClients(count int) ([]rest.Interface, error) {
 	return clients, nil
 }
 
+// mostRetries is how often a request that is told to come again (429, after a second) does so. Most of 32 lists at once are, and
+// the ten times of client-go are not enough on a slow machine. The wait is part of what is measured.
+const mostRetries = 300
+
 // discard makes the request and reads the answer to its end, without decoding it.
 func discard(ctx context.Context, request *rest.Request) error {
-	_, err := request.Do(ctx).Raw()
+	_, err := request.MaxRetries(mostRetries).Do(ctx).Raw()
 
 	return err
 }
