@@ -26,6 +26,7 @@ func rare() map[string]string {
 		"omni_api_throttled_seconds_total":                  "a call that waits",
 		"omni_helm_drifted":                                 "a release with driftDetection",
 		"omni_service_account_expiration_timestamp_seconds": "a key that Omni lets expire",
+		"omni_service_account_renewal_timestamp_seconds":    "a key that Omni lets expire",
 		"omni_kubeconfig_renewal_timestamp_seconds":         "a kubeconfig that was exported",
 		"omni_rollout_clusters":                             "an OmniRolloutPolicy",
 		"omni_rollout_stopped":                              "an OmniRolloutPolicy",

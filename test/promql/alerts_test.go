@@ -113,8 +113,8 @@ func TestAlerts(t *testing.T) {
 			after: 3 * time.Hour, says: "The upgrade of OmniCluster team/demo takes longer than 3 hours",
 		},
 		"OmniKeyExpires": {
-			bad:   `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 604799x200`,
-			good:  `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 700000x200`,
+			bad:   `omni_service_account_renewal_timestamp_seconds{namespace="team",name="omni"} -1x200`,
+			good:  `omni_service_account_renewal_timestamp_seconds{namespace="team",name="omni"} 95200x200`,
 			after: 0, says: "OmniConnection team/omni expires", alwaysTooLate: true,
 		},
 		"OmniUnreachable": {
@@ -382,6 +382,16 @@ func TestAlertsThatLast(t *testing.T) {
 			alert: "OmniHelmReleaseDrifted", quiet: true,
 			series: `omni_helm_drifted{namespace="team",name="app"} 1x200` + "\n" +
 				`omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",suspended="true",ready="True"} 1x200`,
+		},
+		"a key that lives for three days, in its first two": {
+			alert: "OmniKeyExpires", quiet: true,
+			series: `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 259200x200` + "\n" +
+				`omni_service_account_renewal_timestamp_seconds{namespace="team",name="omni"} 172800x200`,
+		},
+		"a key that lives for three hours, in its last": {
+			alert: "OmniKeyExpires", after: 121 * time.Minute,
+			series: `omni_service_account_expiration_timestamp_seconds{namespace="team",name="omni"} 10800x200` + "\n" +
+				`omni_service_account_renewal_timestamp_seconds{namespace="team",name="omni"} 7200x200`,
 		},
 		"a kubeconfig that is not renewed, under two leaders": {
 			alert: "OmniKubeconfigExpires", after: 16 * time.Minute,

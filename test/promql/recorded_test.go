@@ -27,6 +27,7 @@ var rare = map[string][]string{
 	"omni_api_throttled_seconds_total": {"connection"},
 	"up":                               {},
 	"omni_kubeconfig_renewal_timestamp_seconds":                   {"namespace", "name", "pod"},
+	"omni_service_account_renewal_timestamp_seconds":              {"namespace", "name", "pod"},
 	"omni_helm_drifted":                                           {"namespace", "name", "pod"},
 	"omni_rollout_next_open_timestamp_seconds":                    {"namespace", "policy", "stage", "pod"},
 	"omni_apiserver_etcd_snapshot_last_success_timestamp_seconds": {},

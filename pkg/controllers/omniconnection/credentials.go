@@ -46,6 +46,7 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 
 	expires, _ := key.ExpiresAt()
 	s.key, s.secretUID, s.reported = key, secret.UID, &expires
+	r.options.Objects.SetRenewal(client.ObjectKeyFromObject(s.connection), renewal(key.BeginsAt(), expires))
 
 	if outcome := r.judgeLifetime(key, secret.Name, kept); !outcome.Continues() {
 		return outcome, nil
@@ -59,6 +60,16 @@ func (r *reconciler) readKey(ctx context.Context, s *scope) (loop.Outcome, error
 	r.warnOfExpiry(s.connection, key.Name(), expires)
 
 	return loop.Continue(v1alpha1.ReasonKeyFound, "the key of service account %q%s%s%s", key.Name(), shownExpiry(expires), kept, warning), nil
+}
+
+// renewal is when a key should be renewed: soon before its end, but not so soon that one with a short life always should. It
+// is zero if the key does not expire.
+func renewal(begins, expires time.Time) time.Time {
+	if expires.IsZero() {
+		return time.Time{}
+	}
+
+	return expires.Add(-min(expiryWarning, expires.Sub(begins)/3))
 }
 
 // readSecret reads the Secret with the key, and holds it for the clusters that need it.

@@ -122,3 +122,23 @@ func TestAKeyFromAClockThatIsAhead(t *testing.T) {
 	f.now = begins
 	f.expect("Reachable", metav1.ConditionTrue, "Connected")
 }
+
+// A key is to be renewed a week before its end, and one with a short life not from its first day on.
+func TestRenewal(t *testing.T) {
+	const day = 24 * time.Hour
+
+	begins := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+	for life, left := range map[time.Duration]time.Duration{
+		365 * day: 7 * day, 21 * day: 7 * day, 6 * day: 2 * day, 3 * time.Hour: time.Hour,
+	} {
+		expires := begins.Add(life)
+		if got := expires.Sub(renewal(begins, expires)); got != left {
+			t.Errorf("of %s, %s are left when it is to be renewed, want %s", life, got, left)
+		}
+	}
+
+	if got := renewal(begins, time.Time{}); !got.IsZero() {
+		t.Errorf("a key that does not expire is to be renewed at %s", got)
+	}
+}

@@ -35,7 +35,7 @@ func TestConnected(t *testing.T) {
 	}
 
 	names := gathered(t, f.objects, f.calls)
-	for _, want := range []string{"omni_resource_info", "omni_service_account_expiration_timestamp_seconds", "omni_api_requests_total"} {
+	for _, want := range []string{"omni_resource_info", "omni_service_account_expiration_timestamp_seconds", "omni_service_account_renewal_timestamp_seconds", "omni_api_requests_total"} {
 		if !strings.Contains(names, want) {
 			t.Errorf("no metric %s in %s", want, names)
 		}

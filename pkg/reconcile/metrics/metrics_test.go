@@ -68,6 +68,7 @@ func TestObjects(t *testing.T) {
 	}, "demo")
 	objects.SetInfo(Object{"OmniConnection", connection}, []metav1.Condition{{Type: "Ready", Status: "False", Reason: "KeyExpired"}}, "")
 	objects.SetExpiration(connection, time.Unix(1700000000, 0))
+	objects.SetRenewal(connection, time.Unix(1600000000, 0))
 	objects.SetPlan(cluster, &PlanCounts{Creates: 1, Destroys: 3})
 
 	want := []string{
@@ -77,6 +78,7 @@ func TestObjects(t *testing.T) {
 		`omni_resource_info{cluster=,kind=OmniConnection,name=main,namespace=team,ready=False,reason=KeyExpired,suspended=false} value:1`,
 		`omni_resource_info{cluster=demo,kind=OmniCluster,name=demo,namespace=team,ready=True,reason=Running,suspended=true} value:1`,
 		`omni_service_account_expiration_timestamp_seconds{name=main,namespace=team} value:1.7e+09`,
+		`omni_service_account_renewal_timestamp_seconds{name=main,namespace=team} value:1.6e+09`,
 	}
 	if diff := cmp.Diff(want, gather(t, objects)); diff != "" {
 		t.Error(diff)
@@ -133,6 +135,8 @@ func TestValuesThatEnd(t *testing.T) {
 
 	objects.SetExpiration(name, time.Unix(1, 0))
 	objects.SetExpiration(name, time.Time{})
+	objects.SetRenewal(name, time.Unix(1, 0))
+	objects.SetRenewal(name, time.Time{})
 	objects.SetPlan(name, &PlanCounts{})
 	objects.SetPlan(name, nil)
 

@@ -35,11 +35,12 @@ type info struct {
 // Objects keeps the metrics about objects. It is safe for concurrent use and
 // implements prometheus.Collector.
 type Objects struct {
-	infoDesc, expirationDesc, planDesc, driftDesc *prometheus.Desc
+	infoDesc, expirationDesc, renewalDesc, planDesc, driftDesc *prometheus.Desc
 
 	mu          sync.Mutex
 	infos       map[Object]info
 	expirations map[types.NamespacedName]time.Time
+	renewals    map[types.NamespacedName]time.Time
 	plans       map[types.NamespacedName]PlanCounts
 	drifted     map[types.NamespacedName]bool
 }
@@ -53,6 +54,9 @@ func NewObjects() *Objects {
 		expirationDesc: prometheus.NewDesc("omni_service_account_expiration_timestamp_seconds",
 			"When the service account key of an OmniConnection expires, in seconds since 1970.",
 			[]string{"namespace", "name"}, nil),
+		renewalDesc: prometheus.NewDesc("omni_service_account_renewal_timestamp_seconds",
+			"When the service account key of an OmniConnection should be renewed, in seconds since 1970.",
+			[]string{"namespace", "name"}, nil),
 		planDesc: prometheus.NewDesc("omni_plan_changes",
 			"Changes in the current plan of an OmniCluster.",
 			[]string{"namespace", "name", "action"}, nil),
@@ -61,6 +65,7 @@ func NewObjects() *Objects {
 			[]string{"namespace", "name"}, nil),
 		infos:       map[Object]info{},
 		expirations: map[types.NamespacedName]time.Time{},
+		renewals:    map[types.NamespacedName]time.Time{},
 		plans:       map[types.NamespacedName]PlanCounts{},
 		drifted:     map[types.NamespacedName]bool{},
 	}
@@ -85,13 +90,22 @@ func (o *Objects) SetInfo(object Object, conditions []metav1.Condition, cluster 
 // SetExpiration sets when the key of an OmniConnection expires. The zero time means that it never does, or that there
 // is no key.
 func (o *Objects) SetExpiration(connection types.NamespacedName, expires time.Time) {
+	o.setTime(o.expirations, connection, expires)
+}
+
+// SetRenewal sets when the key of an OmniConnection should be renewed. The zero time means that it never expires.
+func (o *Objects) SetRenewal(connection types.NamespacedName, due time.Time) {
+	o.setTime(o.renewals, connection, due)
+}
+
+func (o *Objects) setTime(times map[types.NamespacedName]time.Time, connection types.NamespacedName, at time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 
-	if expires.IsZero() {
-		delete(o.expirations, connection)
+	if at.IsZero() {
+		delete(times, connection)
 	} else {
-		o.expirations[connection] = expires
+		times[connection] = at
 	}
 }
 
@@ -135,6 +149,7 @@ func (o *Objects) Forget(object Object) {
 	switch object.Kind {
 	case "OmniConnection":
 		delete(o.expirations, object.NamespacedName)
+		delete(o.renewals, object.NamespacedName)
 	case "OmniCluster":
 		delete(o.plans, object.NamespacedName)
 	case "OmniHelmRelease":
@@ -146,6 +161,7 @@ func (o *Objects) Forget(object Object) {
 func (o *Objects) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- o.infoDesc
 	descriptions <- o.expirationDesc
+	descriptions <- o.renewalDesc
 	descriptions <- o.planDesc
 	descriptions <- o.driftDesc
 }
@@ -165,6 +181,10 @@ func (o *Objects) Collect(collected chan<- prometheus.Metric) {
 
 	for connection, expires := range o.expirations {
 		gauge(o.expirationDesc, float64(expires.Unix()), connection.Namespace, connection.Name)
+	}
+
+	for connection, due := range o.renewals {
+		gauge(o.renewalDesc, float64(due.Unix()), connection.Namespace, connection.Name)
 	}
 
 	for cluster, plan := range o.plans {
