@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -85,17 +86,18 @@ func (k *Kubeconfigs) Describe(descriptions chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (k *Kubeconfigs) Collect(collected chan<- prometheus.Metric) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
+	expirations, renewals, issued := maps.Clone(k.expirations), maps.Clone(k.renewals), maps.Clone(k.issued)
+	k.mu.Unlock()
 
-	for export, expires := range k.expirations {
+	for export, expires := range expirations {
 		collected <- prometheus.MustNewConstMetric(k.expirationDesc, prometheus.GaugeValue, float64(expires.Unix()), export.Namespace, export.Name)
 	}
 
-	for export, due := range k.renewals {
+	for export, due := range renewals {
 		collected <- prometheus.MustNewConstMetric(k.renewalDesc, prometheus.GaugeValue, float64(due.Unix()), export.Namespace, export.Name)
 	}
 
-	for export, count := range k.issued {
+	for export, count := range issued {
 		collected <- prometheus.MustNewConstMetric(k.issuedDesc, prometheus.CounterValue, float64(count), export.Namespace, export.Name)
 	}
 }

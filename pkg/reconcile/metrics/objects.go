@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -166,34 +167,37 @@ func (o *Objects) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- o.driftDesc
 }
 
-// Collect implements prometheus.Collector.
+// Collect implements prometheus.Collector. It sends from copies: the receiver takes its time, and runs of controllers would
+// wait for the lock.
 func (o *Objects) Collect(collected chan<- prometheus.Metric) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	infos, expirations, renewals := maps.Clone(o.infos), maps.Clone(o.expirations), maps.Clone(o.renewals)
+	plans, drifts := maps.Clone(o.plans), maps.Clone(o.drifted)
+	o.mu.Unlock()
 
 	gauge := func(description *prometheus.Desc, value float64, labels ...string) {
 		collected <- prometheus.MustNewConstMetric(description, prometheus.GaugeValue, value, labels...)
 	}
 
-	for object, i := range o.infos {
+	for object, i := range infos {
 		gauge(o.infoDesc, 1, object.Kind, object.Namespace, object.Name, i.ready, i.reason, strconv.FormatBool(i.suspended), i.cluster)
 	}
 
-	for connection, expires := range o.expirations {
+	for connection, expires := range expirations {
 		gauge(o.expirationDesc, float64(expires.Unix()), connection.Namespace, connection.Name)
 	}
 
-	for connection, due := range o.renewals {
+	for connection, due := range renewals {
 		gauge(o.renewalDesc, float64(due.Unix()), connection.Namespace, connection.Name)
 	}
 
-	for cluster, plan := range o.plans {
+	for cluster, plan := range plans {
 		gauge(o.planDesc, float64(plan.Creates), cluster.Namespace, cluster.Name, "create")
 		gauge(o.planDesc, float64(plan.Updates), cluster.Namespace, cluster.Name, "update")
 		gauge(o.planDesc, float64(plan.Destroys), cluster.Namespace, cluster.Name, "destroy")
 	}
 
-	for release, drifted := range o.drifted {
+	for release, drifted := range drifts {
 		value := 0.0
 		if drifted {
 			value = 1
