@@ -18,6 +18,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	kubefake "k8s.io/client-go/kubernetes/fake"
+	metadatafake "k8s.io/client-go/metadata/fake"
 	clienttesting "k8s.io/client-go/testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -37,6 +38,7 @@ type session struct {
 	t      *testing.T
 	client *fake.Clientset
 	raw    *dynamicfake.FakeDynamicClient
+	meta   *metadatafake.FakeMetadataClient
 	hub    *kubefake.Clientset
 	input  string
 	stdin  io.Reader // instead of input
@@ -69,7 +71,32 @@ func newSession(t *testing.T) *session {
 		t.Fatal(err)
 	}
 
-	return &session{t: t, client: client, raw: dynamicfake.NewSimpleDynamicClient(scheme.Scheme, objects...), hub: kubefake.NewSimpleClientset()}
+	return &session{
+		t: t, client: client, raw: dynamicfake.NewSimpleDynamicClient(scheme.Scheme, objects...), meta: metadataOf(t, objects),
+		hub: kubefake.NewSimpleClientset(),
+	}
+}
+
+// metadataOf is a client for the metadata of the OmniClusters among the objects.
+func metadataOf(t *testing.T, objects []runtime.Object) *metadatafake.FakeMetadataClient {
+	t.Helper()
+
+	known := metadatafake.NewTestScheme()
+	if err := metav1.AddMetaToScheme(known); err != nil {
+		t.Fatal(err)
+	}
+
+	var found []runtime.Object
+
+	for _, o := range objects {
+		if cluster, is := o.(*v1alpha1.OmniCluster); is {
+			one := &metav1.PartialObjectMetadata{ObjectMeta: cluster.ObjectMeta}
+			one.SetGroupVersionKind(v1alpha1.SchemeGroupVersion.WithKind("OmniCluster"))
+			found = append(found, one)
+		}
+	}
+
+	return metadatafake.NewSimpleMetadataClient(known, found...)
 }
 
 // run types a command.
@@ -103,7 +130,7 @@ func (s *session) executeUntil(ctx context.Context, args ...string) (output, sho
 	flags.Namespace = &namespace
 
 	tool := &tool{
-		IOStreams: genericiooptions.IOStreams{In: s.stdin, Out: &out, ErrOut: &errOut}, flags: flags, client: s.client, raw: s.raw, hub: s.hub,
+		IOStreams: genericiooptions.IOStreams{In: s.stdin, Out: &out, ErrOut: &errOut}, flags: flags, client: s.client, raw: s.raw, meta: s.meta, hub: s.hub,
 		now: func() time.Time { return today },
 	}
 
@@ -340,7 +367,7 @@ func (s *session) put(resource string, o runtime.Object) {
 	}
 }
 
-// What kubectl asks the executable kubectl_complete-omni of the page, the plugin answers.
+// What kubectl asks the executable kubectl_complete-omni of the page, the plugin answers. Of the clusters it reads the metadata only.
 func TestCompletion(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 
@@ -353,6 +380,10 @@ func TestCompletion(t *testing.T) {
 
 		if output, _, err := s.run(append([]string{cobra.ShellCompRequestCmd}, args...)...); err != nil || !strings.Contains(output, want) {
 			t.Errorf("%v: %v, no %q in\n%s", args, err, want, output)
+		}
+
+		if read := slices.Concat(s.client.Actions(), s.raw.Actions()); len(read) > 0 {
+			t.Errorf("%v: reads whole objects: %v", args, read)
 		}
 	}
 }

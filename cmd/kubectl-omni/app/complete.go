@@ -5,16 +5,19 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// completeClusters offers the names of the OmniClusters of the namespace to the shell.
+// completeClusters offers the names of the OmniClusters of the namespace to the shell. It reads their metadata only: each
+// press of the key asks anew.
 func (t *tool) completeClusters(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	client, namespace, err := t.api()
+	client, namespace, err := t.metadataClient()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 
-	clusters, err := client.OmniV1alpha1().OmniClusters(namespace).List(command.Context(), metav1.ListOptions{})
+	clusters, err := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("omniclusters")).Namespace(namespace).List(command.Context(), metav1.ListOptions{})
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

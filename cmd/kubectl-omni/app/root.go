@@ -16,6 +16,7 @@ import (
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
@@ -36,8 +37,9 @@ type tool struct {
 	genericiooptions.IOStreams
 
 	flags  *genericclioptions.ConfigFlags
-	client versioned.Interface // made at the first use, as the next two; tests give their own
+	client versioned.Interface // made at the first use, as the next three; tests give their own
 	raw    dynamic.Interface
+	meta   metadata.Interface
 	hub    kubernetes.Interface
 	now    func() time.Time
 	colour bool
@@ -123,9 +125,8 @@ const (
 
 // api is the client for our kinds, and the namespace that the user means.
 func (t *tool) api() (client versioned.Interface, namespace string, err error) {
-	namespace, _, err = t.flags.ToRawKubeConfigLoader().Namespace()
-	if err != nil {
-		return nil, "", fmt.Errorf("find the namespace: %w", err)
+	if namespace, err = t.namespace(); err != nil {
+		return nil, "", err
 	}
 
 	if t.client != nil {
@@ -142,6 +143,38 @@ func (t *tool) api() (client versioned.Interface, namespace string, err error) {
 	}
 
 	return t.client, namespace, nil
+}
+
+// metadataClient is the client for the metadata of our kinds, and the namespace that the user means.
+func (t *tool) metadataClient() (client metadata.Interface, namespace string, err error) {
+	if namespace, err = t.namespace(); err != nil {
+		return nil, "", err
+	}
+
+	if t.meta != nil {
+		return t.meta, namespace, nil
+	}
+
+	config, err := t.config()
+	if err != nil {
+		return nil, "", err
+	}
+
+	if t.meta, err = metadata.NewForConfig(config); err != nil {
+		return nil, "", fmt.Errorf("make a client: %w", err)
+	}
+
+	return t.meta, namespace, nil
+}
+
+// namespace is the one that the user means.
+func (t *tool) namespace() (string, error) {
+	namespace, _, err := t.flags.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("find the namespace: %w", err)
+	}
+
+	return namespace, nil
 }
 
 // rawClient is the client for our kinds as the server sends them, with fields that this version does not know.
