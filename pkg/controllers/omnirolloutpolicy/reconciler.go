@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // kindName is the kind's name in metrics.
@@ -161,7 +162,7 @@ func soaking(status v1alpha1.OmniRolloutPolicyStatus, now time.Time) string {
 			switch {
 			case version.Until == nil:
 			case now.Before(version.Until.Time):
-				text += fmt.Sprintf("; stage %q soaks %s until %s", stage.Name, name, version.Until.UTC().Format("Mon 2006-01-02 15:04 MST"))
+				text += fmt.Sprintf("; stage %q soaks %s until %s", stage.Name, name, utc.Shown(version.Until.UTC()))
 			default:
 				text += fmt.Sprintf("; stage %q has soaked %s, and omni-controller has yet to look at its clusters in Omni", stage.Name, name)
 			}

@@ -396,7 +396,7 @@ func TestPromoted(t *testing.T) {
 		wantTickets(t, policy, "p1 (prod)")
 	}
 
-	if told := strings.Join(f.events.New(), "\n"); strings.Count(told, `Promoted stage "prod" may begin without the earlier ones until 2026-11-25 13:00 UTC`) != 1 {
+	if told := strings.Join(f.events.New(), "\n"); strings.Count(told, `Promoted stage "prod" may begin without the earlier ones until Wed 2026-11-25 13:00 UTC`) != 1 {
 		t.Error(told)
 	}
 }
