@@ -25,11 +25,16 @@ type Clusters struct {
 	// Runs is how many reconciles may work in one cluster at the same time, so that a cluster that hangs leaves workers to
 	// the others; 0 is no bound. It must not be changed after the first one.
 	Runs int
+	// SyncRuns and ReleaseRuns are how many reconciles of OmniSecretSyncs and OmniHelmReleases may work in the clusters of one
+	// namespace at the same time, so that its clusters, however many hang, leave workers to other namespaces; 0 is no bound.
+	// They must not be changed after the first one.
+	SyncRuns, ReleaseRuns int
 
-	now     func() time.Time
-	guard   dialguard.Guard
-	once    sync.Once
-	limiter *limiter.Limiter[types.NamespacedName] // by OmniCluster
+	now             func() time.Time
+	guard           dialguard.Guard
+	once            sync.Once
+	limiter         *limiter.Limiter[types.NamespacedName] // by OmniCluster
+	syncs, releases *limiter.Limiter[string]               // by namespace
 
 	mu      sync.Mutex
 	entries map[Key]entry

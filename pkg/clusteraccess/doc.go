@@ -5,7 +5,7 @@
 // steps of an access, each in the file of its name:
 //
 //   - access gives an object access: parent reads the OmniCluster, secret the kubeconfig, and slot bounds how many
-//     reconciles are in one cluster at the same time;
+//     reconciles are in one cluster, and in those of one namespace, at the same time;
 //   - kubeconfig rebuilds it from an allow-list and refuses fields that would run a program, read a file or skip the
 //     check of a certificate, before anything is sent;
 //   - cache keeps one Cluster per kubeconfig, with connections of its own (cluster, transport, route); bounds limits

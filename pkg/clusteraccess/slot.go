@@ -12,7 +12,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// enter takes one of the slots of a requester's cluster, until release is called, which may be called more than once.
+// enter takes one of the slots of a requester's cluster, and one of those that its namespace has for its kind, until release is
+// called, which may be called more than once.
 // Without a slot, release is nil and the reconcile ends; the object's status stays, because nothing is wrong.
 //
 // The slots are those of the OmniCluster that the objects name: all kubeconfigs for it share them, however often they
@@ -23,12 +24,29 @@ import (
 // UID, any user could take the slots of others. So only objects of one namespace share slots. A user who points several
 // OmniClusters at one server that hangs gets slots for each, which is no more than with several such servers.
 func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outcome) {
-	release, ok := c.slots().TryAcquire(keyOf(requester), 1, limiter.Waiter{Name: requester.name(), Wake: requester.waker()})
+	c.once.Do(c.makeLimiters)
+
+	waiter := limiter.Waiter{Name: requester.name(), Wake: requester.waker()}
+
+	exitCluster, ok := c.limiter.TryAcquire(keyOf(requester), 1, waiter)
 	if !ok {
-		return nil, loop.Postpone(backoff.Jitter(limiter.WakePause), v1alpha1.ReasonProgressing, "other objects in the workload cluster come first")
+		return nil, notNow("other objects in the workload cluster come first")
 	}
 
-	return release, loop.Proceed()
+	// After the cluster: who waits for that takes nothing from its namespace.
+	exitNamespace, ok := c.share(requester).TryAcquire(requester.Object.GetNamespace(), 1, waiter)
+	if !ok {
+		exitCluster()
+
+		return nil, notNow("other objects of the namespace come first")
+	}
+
+	return func() { exitCluster(); exitNamespace() }, loop.Proceed()
+}
+
+// notNow postpones a reconcile without a slot.
+func notNow(why string) loop.Outcome {
+	return loop.Postpone(backoff.Jitter(limiter.WakePause), v1alpha1.ReasonProgressing, "%s", why)
 }
 
 // name identifies a requester: objects of different kinds may have the same name.
@@ -45,9 +63,18 @@ func (r Requester) waker() func() {
 	}
 }
 
-// slots returns the limiter of all clusters.
-func (c *Clusters) slots() *limiter.Limiter[types.NamespacedName] {
-	c.once.Do(func() { c.limiter = limiter.New(limiter.Limits[types.NamespacedName]{PerKey: int64(c.Runs)}) })
+// share returns the limiter of a requester's kind, by namespace. Each kind has workers of its own.
+func (c *Clusters) share(requester Requester) *limiter.Limiter[string] {
+	if _, ok := requester.Object.(*v1alpha1.OmniSecretSync); ok {
+		return c.syncs
+	}
 
-	return c.limiter
+	return c.releases
+}
+
+// makeLimiters makes the limiters, when the numbers are known.
+func (c *Clusters) makeLimiters() {
+	c.limiter = limiter.New(limiter.Limits[types.NamespacedName]{PerKey: int64(c.Runs)})
+	c.syncs = limiter.New(limiter.Limits[string]{PerKey: int64(c.SyncRuns)})
+	c.releases = limiter.New(limiter.Limits[string]{PerKey: int64(c.ReleaseRuns)})
 }

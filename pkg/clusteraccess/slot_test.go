@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,5 +166,75 @@ func TestAskingTakesASlot(t *testing.T) {
 
 	if taken, _ := l.access.Clusters.limiter.Load(); taken != 0 {
 		t.Errorf("%d slots are taken", taken)
+	}
+}
+
+// TestANamespaceLeavesWorkersToOthers: runs in many clusters of one namespace leave workers of their kind to other namespaces. Who
+// waits has no slot of its cluster, and is woken by the end of a run in any cluster of the namespace.
+func TestANamespaceLeavesWorkersToOthers(t *testing.T) {
+	clusters := newClusters(t).access.Clusters
+	clusters.Runs, clusters.SyncRuns, clusters.ReleaseRuns = 2, 3, 1
+	woken := make(chan types.NamespacedName, 1)
+	wake := listening(t, woken)
+	meta := func(namespace, cluster string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: namespace, Name: "of-" + cluster}
+	}
+	sync := func(namespace, cluster string) (func(), loop.Outcome) {
+		object := &v1alpha1.OmniSecretSync{ObjectMeta: meta(namespace, cluster)}
+		object.Spec.ClusterRef.Name = cluster
+
+		return clusters.enter(RequesterOf(object, wake))
+	}
+	release := func(namespace, cluster string) func() {
+		object := &v1alpha1.OmniHelmRelease{ObjectMeta: meta(namespace, cluster)}
+		object.Spec.ClusterRef.Name = cluster
+		exit, _ := clusters.enter(RequesterOf(object, wake))
+
+		return exit
+	}
+
+	var first func()
+
+	for i := range clusters.SyncRuns {
+		exit, outcome := sync("hangs", fmt.Sprint("c", i))
+		if exit == nil {
+			t.Fatalf("sync %d has no slot: %+v", i, outcome)
+		}
+
+		if first == nil {
+			first = exit
+		}
+	}
+
+	exit, outcome := sync("hangs", "c3")
+	if exit != nil || !outcome.Postpones() || !strings.Contains(outcome.Message(), "namespace") {
+		t.Fatalf("a namespace has more than its share: %+v", outcome)
+	}
+
+	if taken, _ := clusters.limiter.Load(); taken != 3 {
+		t.Errorf("%d slots of clusters are taken, want 3: who waits has none", taken)
+	}
+
+	if other, outcome := sync("other", "c0"); other == nil {
+		t.Errorf("another namespace has no slot: %+v", outcome)
+	}
+
+	if release("hangs", "c3") == nil || release("hangs", "c4") != nil {
+		t.Error("releases have no share of their own")
+	}
+
+	first()
+	first()
+
+	if got := <-woken; got.Name != "of-c3" {
+		t.Errorf("%s was woken", got)
+	}
+
+	if exit, outcome = sync("hangs", "c3"); exit == nil {
+		t.Errorf("no slot is free: %+v", outcome)
+	}
+
+	if exit, _ := sync("hangs", "c4"); exit != nil {
+		t.Error("one run that ended twice left two slots")
 	}
 }

@@ -29,6 +29,11 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *confirme
 	clusters := clusteraccess.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterDivisor)
 
+	// The only namespace leaves workers to nobody.
+	if options.Namespace == "" {
+		clusters.SyncRuns, clusters.ReleaseRuns = ofNamespace(options.Concurrency.OmniSecretSync), ofNamespace(options.Concurrency.OmniHelmRelease)
+	}
+
 	access := &clusteraccess.Access{
 		Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID,
 		ServerAhead: options.ServerClock, Owners: owners,
@@ -63,3 +68,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *confirme
 
 	return nil
 }
+
+// ofNamespace returns how many workers of a kind the workload clusters of one namespace may keep: all but what one cluster may,
+// so that a namespace with one cluster that hangs, or many, leaves those to the others.
+func ofNamespace(workers int) int { return max(1, workers-max(1, workers/clusterDivisor)) }
