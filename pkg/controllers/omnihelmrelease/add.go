@@ -43,7 +43,8 @@ type Options struct {
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
 	// Concurrency is the number of objects that are reconciled at the same time. As many actions may run in one
-	// cluster, and eight times as many in all, of which one namespace has at most half. The same for questions to hosts.
+	// cluster, and eight times as many in all, of which one namespace has at most half. The same again for uninstalls, and for questions
+	// to hosts.
 	Concurrency int
 	// Now replaces time.Now.
 	Now func() time.Time
@@ -54,7 +55,7 @@ type Options struct {
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), mgr.GetLogger().WithName("helm"), options)
 
-	if err := options.Registry.Register(metrics.NewHelmQueue(r.runner.limiter.Load)); err != nil {
+	if err := options.Registry.Register(metrics.NewHelmQueue(r.runner.load)); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 

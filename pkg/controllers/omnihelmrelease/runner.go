@@ -17,7 +17,9 @@ import (
 // waits until the running actions have ended in order.
 type runner struct {
 	limiter *limiter.Limiter[string] // by cluster
-	now     func() time.Time
+	// uninstalls has as many slots for uninstalls alone: what is deleted does not wait for what waits for Pods.
+	uninstalls *limiter.Limiter[string]
+	now        func() time.Time
 	// wake is called when the turn of an action has come that waited for it, and after each action.
 	wake func(types.NamespacedName)
 
@@ -35,8 +37,8 @@ func newRunner(limits limiter.Limits[string], now func() time.Time, wake func(ty
 	life, stop := context.WithCancel(context.Background())
 
 	return &runner{
-		limiter: limiter.New(limits), now: now, wake: wake, jobs: map[types.UID]job{}, hung: map[types.NamespacedName]job{},
-		names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
+		limiter: limiter.New(limits), uninstalls: limiter.New(limits), now: now, wake: wake, jobs: map[types.UID]job{},
+		hung: map[types.NamespacedName]job{}, names: map[types.NamespacedName]types.UID{}, life: life, stop: stop,
 	}
 }
 
@@ -85,7 +87,7 @@ func (r *runner) add(where releaseKey, added job, run func(context.Context) erro
 	added.queued, added.cancel = r.now(), cancel
 
 	// Most find a free slot. What is told of them at once is then true, and is not told twice.
-	release, ok := r.limiter.TryAcquire(where.cluster, 1, limiter.Waiter{})
+	release, ok := r.slots(added.action).TryAcquire(where.cluster, 1, limiter.Waiter{})
 	if ok {
 		added.begin(added.queued)
 	}
@@ -179,7 +181,7 @@ func (r *runner) inSlot(ctx context.Context, where releaseKey, release func(), r
 	waits := release == nil
 	if waits {
 		var err error
-		if release, err = r.limiter.Acquire(ctx, where.cluster, 1); err != nil {
+		if release, err = r.slots(r.job(where.uid).action).Acquire(ctx, where.cluster, 1); err != nil {
 			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
 		}
 	}
@@ -194,6 +196,23 @@ func (r *runner) inSlot(ctx context.Context, where releaseKey, release func(), r
 	}
 
 	return run(ctx)
+}
+
+// load returns how many actions have a slot, and how many wait for one.
+func (r *runner) load() (running int64, waiting int) {
+	running, waiting = r.limiter.Load()
+	uninstalling, next := r.uninstalls.Load()
+
+	return running + uninstalling, waiting + next
+}
+
+// slots returns the limiter of an action.
+func (r *runner) slots(action helm.Action) *limiter.Limiter[string] {
+	if action == helm.ActionUninstall {
+		return r.uninstalls
+	}
+
+	return r.limiter
 }
 
 // job returns the action of a release: the running one, or the last that has ended; the zero job if this process knows

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
 
@@ -267,4 +268,49 @@ func TestANamespaceLeavesSlotsToOthers(t *testing.T) {
 
 	close(end)
 	f.r.runner.running.Wait()
+}
+
+// An uninstall does not wait for installs and upgrades, which may wait for Pods for hours: neither in its cluster nor in its
+// namespace. The queue that an operator sees counts all of them.
+func TestAnUninstallDoesNotWaitForUpgrades(t *testing.T) {
+	r, ended := newTestRunner(1)
+	end, begun := make(chan struct{}), make(chan string, 4)
+	wait := func(name string) func(context.Context) error {
+		return func(context.Context) error {
+			begun <- name
+			<-end
+
+			return nil
+		}
+	}
+
+	for _, upgraded := range []string{"at work", "waits"} {
+		r.add(testKey(upgraded), job{action: helm.ActionUpgrade}, wait(upgraded))
+	}
+
+	for _, uninstalled := range []string{"leaves", "leaves next"} {
+		r.add(testKey(uninstalled), job{action: helm.ActionUninstall}, wait(uninstalled))
+	}
+
+	for name, has := range map[types.UID]bool{"at work": true, "waits": false, "leaves": true, "leaves next": false} {
+		if found := r.job(name); found.begun.IsZero() == has {
+			t.Errorf("%s: has a slot: %v, want %v", name, !has, has)
+		}
+	}
+
+	for range 2 {
+		<-begun
+	}
+
+	for running, waiting := int64(0), 0; running != 2 || waiting != 2; running, waiting = r.load() {
+		runtime.Gosched()
+	}
+
+	close(end)
+
+	for range 4 {
+		<-ended
+	}
+
+	r.running.Wait()
 }
