@@ -12,8 +12,17 @@ import (
 // completeClusters offers the names of the OmniClusters of the namespace to the shell. It reads their metadata only: each
 // press of the key asks anew.
 func (t *tool) completeClusters(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
-	client, namespace, err := t.metadataClient()
-	if err != nil || len(args) > 0 {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	namespace, err := t.namespace()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	client, err := t.metadataClient()
+	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 

@@ -129,42 +129,9 @@ func (t *tool) api() (client versioned.Interface, namespace string, err error) {
 		return nil, "", err
 	}
 
-	if t.client != nil {
-		return t.client, namespace, nil
-	}
+	client, err = clientOf(t, &t.client, func(config *rest.Config) (versioned.Interface, error) { return versioned.NewForConfig(config) })
 
-	config, err := t.config()
-	if err != nil {
-		return nil, "", err
-	}
-
-	if t.client, err = versioned.NewForConfig(config); err != nil {
-		return nil, "", fmt.Errorf("make a client: %w", err)
-	}
-
-	return t.client, namespace, nil
-}
-
-// metadataClient is the client for the metadata of our kinds, and the namespace that the user means.
-func (t *tool) metadataClient() (client metadata.Interface, namespace string, err error) {
-	if namespace, err = t.namespace(); err != nil {
-		return nil, "", err
-	}
-
-	if t.meta != nil {
-		return t.meta, namespace, nil
-	}
-
-	config, err := t.config()
-	if err != nil {
-		return nil, "", err
-	}
-
-	if t.meta, err = metadata.NewForConfig(config); err != nil {
-		return nil, "", fmt.Errorf("make a client: %w", err)
-	}
-
-	return t.meta, namespace, nil
+	return client, namespace, err
 }
 
 // namespace is the one that the user means.
@@ -179,38 +146,40 @@ func (t *tool) namespace() (string, error) {
 
 // rawClient is the client for our kinds as the server sends them, with fields that this version does not know.
 func (t *tool) rawClient() (dynamic.Interface, error) {
-	if t.raw != nil {
-		return t.raw, nil
-	}
+	return clientOf(t, &t.raw, func(config *rest.Config) (dynamic.Interface, error) { return dynamic.NewForConfig(config) })
+}
 
-	config, err := t.config()
-	if err != nil {
-		return nil, err
-	}
-
-	if t.raw, err = dynamic.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
-	}
-
-	return t.raw, nil
+// metadataClient is the client for the metadata of our kinds.
+func (t *tool) metadataClient() (metadata.Interface, error) {
+	return clientOf(t, &t.meta, metadata.NewForConfig)
 }
 
 // hubClient is the client for what else the management cluster has.
 func (t *tool) hubClient() (kubernetes.Interface, error) {
-	if t.hub != nil {
-		return t.hub, nil
+	return clientOf(t, &t.hub, func(config *rest.Config) (kubernetes.Interface, error) { return kubernetes.NewForConfig(config) })
+}
+
+// clientOf returns a client, which it makes at the first use.
+func clientOf[C comparable](t *tool, made *C, connect func(*rest.Config) (C, error)) (C, error) {
+	var none C
+
+	if *made != none {
+		return *made, nil
 	}
 
 	config, err := t.config()
 	if err != nil {
-		return nil, err
+		return none, err
 	}
 
-	if t.hub, err = kubernetes.NewForConfig(config); err != nil {
-		return nil, fmt.Errorf("make a client: %w", err)
+	client, err := connect(config)
+	if err != nil {
+		return none, fmt.Errorf("make a client: %w", err)
 	}
 
-	return t.hub, nil
+	*made = client
+
+	return client, nil
 }
 
 // config is how the management cluster is reached.
