@@ -80,7 +80,7 @@ refuse "a controller does not import another's package" . < <(awk -v m="$module/
   }' <<<"$controller_imports")
 
 refuse "what decides about changes does nothing: no call, no client, no clock, no lock" \
-  "^$module/pkg/(controllers/omnicluster/consent|rollout(/(stage|window))?) (context|sync|os|net(/.*)?|k8s\.io/client-go.*|sigs\.k8s\.io/controller-runtime.*)$" <<<"$all_imports"
+  "^$module/pkg/(controllers/omnicluster/consent|rollout(/(stage|window))?) (context|sync|os|net(/.*)?|k8s\.io/client-go.*|sigs\.k8s\.io/controller-runtime.*|$module/pkg/(omni/(session|mirror)|clusteraccess|helm)(/.*)?)$" <<<"$all_imports"
 
 refuse "v1alpha1 imports apimachinery only" "^$module/pkg/apis/omni/v1alpha1 k8s\.io/(api/|apiextensions)" <<<"$all_imports"
 

@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
@@ -72,7 +73,7 @@ type EndpointPolicy = omniconnection.EndpointPolicy
 type SourcePolicy = sources.Policy
 
 // ParseEndpoints reads the endpoints of an EndpointPolicy; an error names the wrong one by its number.
-func ParseEndpoints(text string) (session.Origins, error) { return session.ParseOrigins(text) }
+func ParseEndpoints(text string) (origin.Set, error) { return origin.ParseSet(text) }
 
 // Rendering bounds the processes that render Helm charts: how many there are, how
 // much memory a chart may take in one of them, how long it may take.

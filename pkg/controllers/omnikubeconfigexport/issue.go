@@ -14,6 +14,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
@@ -199,7 +200,7 @@ func (r *reconciler) checkServer(server, endpoint string) error {
 		return errKubeconfig
 	}
 
-	if to.Scheme != "https" && !session.Plaintext(endpoint) {
+	if to.Scheme != "https" && !origin.Plaintext(endpoint) {
 		return errors.New("is not https: the connection would not be encrypted")
 	}
 

@@ -22,6 +22,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
@@ -116,12 +117,12 @@ func newClient(config Config) (*Client, error) {
 		return nil, fmt.Errorf("%w: it is valid from %s, and here it is %s", omni.ErrKeyNotYetValid, utc.Text(config.Key.BeginsAt()), utc.Text(now))
 	}
 
-	target, err := parseEndpoint(config.Endpoint)
+	target, err := origin.Parse(config.Endpoint)
 	if err != nil {
 		return nil, err
 	}
 
-	if err := target.checkAddress(config.Guard); err != nil {
+	if err := checkAddress(target, config.Guard); err != nil {
 		return nil, err
 	}
 
@@ -142,7 +143,7 @@ func newClient(config Config) (*Client, error) {
 	life, end := context.WithCancel(context.Background())
 	client := &Client{config: config, liveness: newLiveness(life, config.LivenessChanged), refusals: newKeyRefusals(config.Refused), end: end}
 
-	library, err := omniclient.New(target.libraryURL(roots != nil),
+	library, err := omniclient.New(libraryURL(target, roots != nil),
 		omniclient.WithServiceAccount(config.Key.material()),
 		omniclient.WithInsecureSkipTLSVerify(config.InsecureSkipTLSVerify),
 		omniclient.WithGrpcOpts(client.dialOptions(target, roots, proxy)...),
@@ -163,7 +164,7 @@ func newClient(config Config) (*Client, error) {
 	return client, nil
 }
 
-func (c *Client) dialOptions(target endpoint, roots *x509.CertPool, proxy *url.URL) []grpc.DialOption {
+func (c *Client) dialOptions(target origin.Origin, roots *x509.CertPool, proxy *url.URL) []grpc.DialOption {
 	calls := newCallRules(c.config, c.liveness)
 	calls.refusals = c.refusals
 
@@ -184,7 +185,7 @@ func (c *Client) dialOptions(target endpoint, roots *x509.CertPool, proxy *url.U
 		dial, options = proxyDialer(proxy), append(options, unresolved(target))
 	}
 
-	if target.tls && roots != nil {
+	if target.TLS && roots != nil {
 		dial = tlsDialer(target, roots, dial)
 	}
 

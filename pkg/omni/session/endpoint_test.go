@@ -1,47 +1,30 @@
 package session
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 )
 
-func TestParseEndpoint(t *testing.T) {
-	for raw, want := range map[string]struct{ address, library, ownRoots string }{
-		"https://omni.example":       {"omni.example:443", "https://omni.example:443", "grpc://omni.example:443"},
-		"https://omni.example/":      {"omni.example:443", "https://omni.example:443", "grpc://omni.example:443"},
-		"https://omni.example:8443":  {"omni.example:8443", "https://omni.example:8443", "grpc://omni.example:8443"},
-		"http://omni.example":        {"omni.example:80", "grpc://omni.example:80", "grpc://omni.example:80"},
-		"grpc://127.0.0.1:8080":      {"127.0.0.1:8080", "grpc://127.0.0.1:8080", "grpc://127.0.0.1:8080"},
-		"https://[2001:db8::1]":      {"[2001:db8::1]:443", "https://[2001:db8::1]:443", "grpc://[2001:db8::1]:443"},
-		"https://[2001:db8::1]:8443": {"[2001:db8::1]:8443", "https://[2001:db8::1]:8443", "grpc://[2001:db8::1]:8443"},
+func TestLibraryURL(t *testing.T) {
+	for raw, want := range map[string]struct{ library, ownRoots string }{
+		"https://omni.example":       {"https://omni.example:443", "grpc://omni.example:443"},
+		"https://omni.example/":      {"https://omni.example:443", "grpc://omni.example:443"},
+		"https://omni.example:8443":  {"https://omni.example:8443", "grpc://omni.example:8443"},
+		"http://omni.example":        {"grpc://omni.example:80", "grpc://omni.example:80"},
+		"grpc://127.0.0.1:8080":      {"grpc://127.0.0.1:8080", "grpc://127.0.0.1:8080"},
+		"https://[2001:db8::1]":      {"https://[2001:db8::1]:443", "grpc://[2001:db8::1]:443"},
+		"https://[2001:db8::1]:8443": {"https://[2001:db8::1]:8443", "grpc://[2001:db8::1]:8443"},
 	} {
-		got, err := parseEndpoint(raw)
+		got, err := origin.Parse(raw)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 
 			continue
 		}
 
-		if got.address() != want.address || got.libraryURL(false) != want.library || got.libraryURL(true) != want.ownRoots {
-			t.Errorf("%s: %s, %s, %s", raw, got.address(), got.libraryURL(false), got.libraryURL(true))
-		}
-	}
-}
-
-func TestParseEndpointRefuses(t *testing.T) {
-	for _, raw := range []string{
-		"", "omni.example", "omni.example:443", "ftp://omni.example", "https://", "https://:443", "https://user:hunter2@omni.example",
-		"https://omni.example?hunter2=1", "https://omni.example#hunter2", "https://omni.example/hunter2", "https://omni.example:0",
-		"https://omni.example:99999", "https://omni.example:x", "https://omni\x00hunter2",
-	} {
-		_, err := parseEndpoint(raw)
-		if !errors.Is(err, omni.ErrEndpoint) {
-			t.Errorf("%q: %v", raw, err)
-		} else if strings.Contains(err.Error(), "hunter2") {
-			t.Errorf("%q: the error repeats the input: %v", raw, err)
+		if libraryURL(got, false) != want.library || libraryURL(got, true) != want.ownRoots {
+			t.Errorf("%s: %s, %s", raw, libraryURL(got, false), libraryURL(got, true))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 )
 
 // dialFunc opens one network connection.
@@ -75,12 +76,12 @@ func tcpDialer(guard *dialguard.Guard) dialFunc {
 
 // checkAddress refuses an endpoint whose host is an address that the guard refuses. Names are checked when they are
 // dialled; behind a proxy of the environment, the proxy decides about names.
-func (e endpoint) checkAddress(guard *dialguard.Guard) error {
+func checkAddress(target origin.Origin, guard *dialguard.Guard) error {
 	if guard == nil {
 		return nil
 	}
 
-	if err := guard.CheckHost(e.host); err != nil {
+	if err := guard.CheckHost(target.Host); err != nil {
 		return fmt.Errorf("the endpoint %w", err)
 	}
 

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 )
 
 // maxProxyAnswer bounds the answer of a proxy to CONNECT, in bytes.
@@ -25,12 +26,12 @@ const maxProxyAnswer = 16 << 10
 
 // proxyOf returns the proxy for an endpoint, which is that of https also for one without TLS, as in gRPC; nil: none. Choose is
 // what chooses it, nil for the environment. The error does not show the proxy, which may have a password.
-func proxyOf(choose func(*http.Request) (*url.URL, error), target endpoint) (*url.URL, error) {
+func proxyOf(choose func(*http.Request) (*url.URL, error), target origin.Origin) (*url.URL, error) {
 	if choose == nil {
 		choose = http.ProxyFromEnvironment
 	}
 
-	proxy, err := choose(&http.Request{URL: &url.URL{Scheme: "https", Host: target.address()}})
+	proxy, err := choose(&http.Request{URL: &url.URL{Scheme: "https", Host: target.Address()}})
 
 	switch {
 	case err != nil:
@@ -53,9 +54,9 @@ func (u unusableProxy) Error() string { return string(u) }
 func (unusableProxy) Classified() omni.Class { return omni.ClassUnreachable }
 
 // unresolved makes gRPC give the endpoint's name to the dialer: only the proxy may know its address.
-func unresolved(target endpoint) grpc.DialOption {
+func unresolved(target origin.Origin) grpc.DialOption {
 	names := manual.NewBuilderWithScheme("dns") // in place of the default
-	names.InitialState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: target.address()}}}}})
+	names.InitialState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: target.Address()}}}}})
 
 	return grpc.WithResolvers(names)
 }

@@ -6,7 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
@@ -127,7 +127,7 @@ func (c Claim) moved() bool { return Moved(c.LastSeen, c.Endpoint) }
 
 // Moved reports whether an endpoint differs from the recorded one; false if none is recorded.
 func Moved(recorded, current string) bool {
-	return recorded != "" && !session.SameEndpoint(recorded, current)
+	return recorded != "" && !origin.Same(recorded, current)
 }
 
 // LeadsElsewhere reports whether the connection leads to another endpoint than the one where the cluster was last seen,

@@ -1,4 +1,4 @@
-package session
+package origin
 
 import (
 	"errors"
@@ -33,7 +33,7 @@ func TestOrigins(t *testing.T) {
 		"no URL":                  {"https://omni.example.com", "omni.example.com", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			origins, err := ParseOrigins(test.allowed)
+			origins, err := ParseSet(test.allowed)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -43,7 +43,7 @@ func TestOrigins(t *testing.T) {
 			}
 
 			// A list is no endpoint.
-			if got := SameEndpoint(test.allowed, test.endpoint); got != test.want && len(origins) == 1 {
+			if got := Same(test.allowed, test.endpoint); got != test.want && len(origins) == 1 {
 				t.Errorf("the same: %v", got)
 			}
 		})
@@ -54,22 +54,22 @@ func TestOriginsThatDoNotParse(t *testing.T) {
 	for _, text := range []string{
 		"*", "https://*", "https://*.example.com/x", "omni.example.com", "https://", "ftp://omni.example.com", "https://user:hunter2hunter2@omni.example.com",
 	} {
-		_, err := ParseOrigins("https://a.example.com," + text)
+		_, err := ParseSet("https://a.example.com," + text)
 		if !errors.Is(err, omni.ErrEndpoint) || !strings.Contains(err.Error(), "entry 2") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
 
-// TestSameEndpointThatDoesNotParse: an endpoint that was recorded before a rule existed may not parse any more.
-func TestSameEndpointThatDoesNotParse(t *testing.T) {
+// TestSameThatDoesNotParse: an endpoint that was recorded before a rule existed may not parse any more.
+func TestSameThatDoesNotParse(t *testing.T) {
 	for _, test := range []struct {
 		a, b string
 		want bool
 	}{
 		{"omni", "omni", true}, {"omni", "https://omni", false}, {"https://omni", "omni", false}, {"", "https://omni", false}, {"", "", true},
 	} {
-		if got := SameEndpoint(test.a, test.b); got != test.want {
+		if got := Same(test.a, test.b); got != test.want {
 			t.Errorf("%q and %q: %v", test.a, test.b, got)
 		}
 	}
