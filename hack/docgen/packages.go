@@ -12,7 +12,7 @@ import (
 )
 
 // packagesThatUse returns, for each constant of v1alpha1 with the prefix, the packages below pkg that name it outside of
-// tests: where to look for what sets a reason.
+// tests, and not only to compare with it: where to look for what sets a reason.
 func packagesThatUse(root, prefix string) (map[string][]string, error) {
 	found := map[string][]string{}
 
@@ -46,18 +46,26 @@ func packagesThatUse(root, prefix string) (map[string][]string, error) {
 	return found, nil
 }
 
-// constantsIn are the names with the prefix that a file takes from v1alpha1.
+// constantsIn are the names with the prefix that a file takes from v1alpha1. One that something is compared with, or that
+// a switch has a case for, is read there, not set.
 func constantsIn(file *ast.File, prefix string) []string {
 	var names []string
 
-	ast.Inspect(file, func(node ast.Node) bool {
-		selector, ok := node.(*ast.SelectorExpr)
-		if !ok {
-			return true
-		}
+	read := map[ast.Node]bool{}
 
-		if from, ok := selector.X.(*ast.Ident); ok && from.Name == "v1alpha1" && strings.HasPrefix(selector.Sel.Name, prefix) {
-			names = append(names, selector.Sel.Name)
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.BinaryExpr:
+			read[node.X], read[node.Y] = isComparison(node.Op), isComparison(node.Op)
+		case *ast.CaseClause:
+			for _, value := range node.List {
+				read[value] = true
+			}
+		case *ast.SelectorExpr:
+			from, ok := node.X.(*ast.Ident)
+			if ok && from.Name == "v1alpha1" && strings.HasPrefix(node.Sel.Name, prefix) && !read[node] {
+				names = append(names, node.Sel.Name)
+			}
 		}
 
 		return true
@@ -65,3 +73,5 @@ func constantsIn(file *ast.File, prefix string) []string {
 
 	return names
 }
+
+func isComparison(op token.Token) bool { return op == token.EQL || op == token.NEQ }

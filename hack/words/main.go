@@ -58,7 +58,7 @@ func check(root string) ([]string, error) {
 		}
 	}
 
-	for _, dir := range []string{"cmd", "pkg", "test", "hack"} {
+	for _, dir := range []string{"artifacts", "cmd", "docs", "hack", "pkg", "test"} {
 		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, entry fs.DirEntry, err error) error {
 			if err != nil {
 				return err

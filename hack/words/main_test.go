@@ -35,6 +35,8 @@ func TestCheck(t *testing.T) {
 		"pkg/generated/bell.go":   "package generated\n",
 		"pkg/access/bell_test.go": "package access\n\nfunc TestBellRings() {}\n\nfunc ring() { for bell := range 2 { _ = bell } }\n",
 		"test/bell/doc.txt":       "bell",
+		"docs/bell.md":            "door",
+		"artifacts/a.yaml":        "bell",
 		"hack/ring.sh":            "bell",
 	} {
 		path = filepath.Join(root, path)
@@ -53,6 +55,7 @@ func TestCheck(t *testing.T) {
 	}
 
 	want := []string{
+		`docs/bell.md: bell: "bell" is not a word of this project, use Trigger`,
 		`pkg/access/bell_test.go: bell_test: "bell" is not a word of this project, use Trigger`,
 		`pkg/access/bell_test.go:5: bell: "bell" is not a word of this project, use Trigger`,
 		`pkg/access/door.go: door: "door" is not a word of this project, use Access`,

@@ -1,7 +1,6 @@
 package rollout
 
 import (
-	"slices"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -77,12 +76,15 @@ func IsPaused(cluster *v1alpha1.OmniCluster) bool {
 	return ready != nil && ready.Status == metav1.ConditionFalse && (ready.Reason == v1alpha1.ReasonRemoteLocked || ready.Reason == v1alpha1.ReasonSecondWriter)
 }
 
-// healthyReasons are those for which a cluster is not Ready although what Omni has may run well.
-//
-//nolint:gochecknoglobals // a constant
-var healthyReasons = []string{
-	v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonWaitingToSettle, v1alpha1.ReasonProgressing, v1alpha1.ReasonRefused,
-	v1alpha1.ReasonNamespaceDeleting,
+// mayRunWell reports whether what Omni has may run well although the cluster is not Ready for this reason.
+func mayRunWell(reason string) bool {
+	switch reason {
+	case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonWaitingToSettle, v1alpha1.ReasonProgressing, v1alpha1.ReasonRefused,
+		v1alpha1.ReasonNamespaceDeleting:
+		return true
+	default:
+		return false
+	}
 }
 
 // Healthy reports whether a cluster runs well, and since when; the zero time if that is not known. A cluster also counts as
@@ -107,7 +109,7 @@ func Healthy(cluster *v1alpha1.OmniCluster, confirmed bool) (healthy bool, since
 		since = ReadySince(cluster)
 	}
 
-	waits := slices.Contains(healthyReasons, ready.Reason) && runs(cluster.Status.Omni) && !unwell
+	waits := mayRunWell(ready.Reason) && runs(cluster.Status.Omni) && !unwell
 
 	return ready.Status == metav1.ConditionTrue || waits, since
 }

@@ -137,11 +137,20 @@ func runPhases[S any](ctx context.Context, phases []Phase[S], scope S, writer co
 	return result
 }
 
-// logPhase logs a phase that has ended, at -v=1, for following one object. The message is in the condition.
+// logPhase logs a phase that has ended, at -v=1, for following one object. The message is in the condition, but for that
+// of a Postpone, which no condition shows.
 func logPhase(ctx context.Context, phase string, outcome Outcome, took time.Duration) {
-	if log := logf.FromContext(ctx).V(1); log.Enabled() {
-		log.Info("Phase ended", "phase", phase, "outcome", outcome.verdict.String(), "reason", outcome.reason, "took", took.Round(time.Millisecond).String())
+	log := logf.FromContext(ctx).V(1)
+	if !log.Enabled() {
+		return
 	}
+
+	values := []any{"phase", phase, "outcome", outcome.verdict.String(), "reason", outcome.reason, "took", took.Round(time.Millisecond).String()}
+	if outcome.verdict == verdictPostpone {
+		values = append(values, "message", redact.Bounded(outcome.message, maxMessageBytes))
+	}
+
+	log.Info("Phase ended", values...)
 }
 
 // conditionStatus returns the status of a phase's condition for its outcome.

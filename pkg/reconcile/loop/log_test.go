@@ -50,6 +50,30 @@ func TestPhasesAreLogged(t *testing.T) {
 	}
 }
 
+// A phase that postpones changes no condition, so its line has the message, too.
+func TestAPostponedPhaseIsLoggedWithItsMessage(t *testing.T) {
+	f := newFixture(t, connection(), phase("First", Postpone(time.Second, "NotYet", "the mirror is not filled"), nil))
+
+	var messages []string
+
+	log := funcr.NewJSON(func(line string) {
+		if strings.Contains(line, "Phase ended") {
+			messages = append(messages, valueIn(line, "message"))
+		}
+	}, funcr.Options{Verbosity: 1})
+
+	r := New(f.kind, Settings{Client: f.client, Events: f.events, Timeout: time.Minute})
+	request := reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "team", Name: "main"}}
+
+	if _, err := r.Reconcile(logf.IntoContext(t.Context(), log), request); err != nil {
+		t.Error(err)
+	}
+
+	if diff := cmp.Diff([]string{"the mirror is not filled"}, messages); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // valueIn is a text value of a line of JSON.
 func valueIn(line, key string) string {
 	_, rest, _ := strings.Cut(line, fmt.Sprintf("%q:\"", key))
