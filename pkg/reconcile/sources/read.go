@@ -100,16 +100,26 @@ func ValueOf(secret *corev1.Secret, ref Reference) ([]byte, error) {
 	return value, nil
 }
 
-// ConfigMapValue reads one value of a ConfigMap, text or binary. Its errors are
-// *MissingError and others of the API.
-func ConfigMapValue(ctx context.Context, live client.Reader, ref Reference) ([]byte, error) {
+// ConfigMap reads a ConfigMap. Its errors are *MissingError and others of the API.
+func ConfigMap(ctx context.Context, live client.Reader, ref Reference) (*corev1.ConfigMap, error) {
 	configMap := &corev1.ConfigMap{}
 	err := live.Get(ctx, client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}, configMap)
 
-	if err := explain(err, "ConfigMap", ref); err != nil {
+	return configMap, explain(err, "ConfigMap", ref)
+}
+
+// ConfigMapValue reads one value of a ConfigMap, text or binary. Its errors are those of ConfigMap.
+func ConfigMapValue(ctx context.Context, live client.Reader, ref Reference) ([]byte, error) {
+	configMap, err := ConfigMap(ctx, live, ref)
+	if err != nil {
 		return nil, err
 	}
 
+	return ValueOfConfigMap(configMap, ref)
+}
+
+// ValueOfConfigMap returns a value, text or binary, of a ConfigMap that was read. The error is a *MissingError.
+func ValueOfConfigMap(configMap *corev1.ConfigMap, ref Reference) ([]byte, error) {
 	if value, found := configMap.Data[ref.Key]; found {
 		return []byte(value), nil
 	}

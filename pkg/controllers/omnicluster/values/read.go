@@ -3,10 +3,8 @@ package values
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -15,19 +13,16 @@ import (
 )
 
 // MissingError is the error for a valueFrom that refers to something that does not exist yet: an object, or a key in it.
-// The renderer adds the object, the field and the reference.
-type MissingError struct {
-	kind  string
-	noKey bool
-}
+// The renderer adds the object, the field and the reference, so this error has neither name nor key.
+type MissingError struct{ cause *sources.MissingError }
 
 // Error implements error.
 func (e *MissingError) Error() string {
-	if e.noKey {
-		return "the " + e.kind + " has no such key"
+	if e.cause.NoKey {
+		return "the " + e.cause.Kind + " has no such key"
 	}
 
-	return "the " + e.kind + " does not exist"
+	return "the " + e.cause.Kind + " does not exist"
 }
 
 // UnreadableError is the error for a valueFrom that the API server cannot return now.
@@ -55,64 +50,58 @@ func unbounded(ctx context.Context, live client.Reader, namespace string, confid
 	return func(source v1alpha1.ValueSource) (string, error) {
 		switch {
 		case source.SecretKeyRef != nil:
-			ref := source.SecretKeyRef
+			ref := sources.Reference{Namespace: namespace, Name: source.SecretKeyRef.Name, Key: source.SecretKeyRef.Key}
 
-			secret, err := readOnce(ctx, live, secrets, "Secret", client.ObjectKey{Namespace: namespace, Name: ref.Name}, &corev1.Secret{})
+			value, err := readOnce(ctx, live, secrets, ref, sources.Secret, sources.ValueOf)
 			if err != nil {
 				return "", err
-			}
-
-			value, found := secret.Data[ref.Key]
-			if !found {
-				return "", &MissingError{kind: "Secret", noKey: true}
 			}
 
 			confidential.add(value)
 
 			return string(value), nil
 		case source.ConfigMapKeyRef != nil:
-			ref := source.ConfigMapKeyRef
+			ref := sources.Reference{Namespace: namespace, Name: source.ConfigMapKeyRef.Name, Key: source.ConfigMapKeyRef.Key}
+			value, err := readOnce(ctx, live, configMaps, ref, sources.ConfigMap, sources.ValueOfConfigMap)
 
-			configMap, err := readOnce(ctx, live, configMaps, "ConfigMap", client.ObjectKey{Namespace: namespace, Name: ref.Name}, &corev1.ConfigMap{})
-			if err != nil {
-				return "", err
-			}
-
-			if value, found := configMap.Data[ref.Key]; found {
-				return value, nil
-			}
-
-			if value, found := configMap.BinaryData[ref.Key]; found {
-				return string(value), nil
-			}
-
-			return "", &MissingError{kind: "ConfigMap", noKey: true}
+			return string(value), err
 		}
 
 		return "", errors.New("valueFrom names neither a ConfigMap nor a Secret")
 	}
 }
 
-// readOnce reads an object, or returns it from an earlier call.
-func readOnce[O client.Object](ctx context.Context, reader client.Reader, earlier map[string]O, kind string, key client.ObjectKey, into O) (O, error) {
-	if object, found := earlier[key.Name]; found {
-		return object, nil
+// readOnce returns a value of an object, which it reads unless an earlier call has.
+func readOnce[O client.Object](ctx context.Context, live client.Reader, earlier map[string]O, ref sources.Reference,
+	read func(context.Context, client.Reader, sources.Reference) (O, error), valueOf func(O, sources.Reference) ([]byte, error),
+) ([]byte, error) {
+	object, found := earlier[ref.Name]
+	if !found {
+		var err error
+		if object, err = read(ctx, live, ref); err != nil {
+			return nil, explain(err)
+		}
+
+		earlier[ref.Name] = object
 	}
 
-	err := reader.Get(ctx, key, into)
-	if apierrors.IsNotFound(err) {
-		return into, &MissingError{kind: kind}
+	value, err := valueOf(object, ref)
+	if err != nil {
+		return nil, explain(err)
+	}
+
+	return value, nil
+}
+
+// explain makes the errors of From out of those of package sources.
+func explain(err error) error {
+	if missing := sources.Missing(err); missing != nil {
+		return &MissingError{missing}
 	}
 
 	if refused := sources.Refused(err); refused != nil {
-		return into, refused
+		return refused
 	}
 
-	if err != nil {
-		return into, &UnreadableError{fmt.Errorf("read %s %q: %w", kind, key.Name, err)}
-	}
-
-	earlier[key.Name] = into
-
-	return into, nil
+	return &UnreadableError{err}
 }
