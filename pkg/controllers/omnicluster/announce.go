@@ -1,62 +1,12 @@
 package omnicluster
 
 import (
-	"slices"
-	"strings"
-
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
-
-// maxAnnounced is how many changes of one apply get an event each.
-const maxAnnounced = 20
-
-// announcement is the event of one change that Omni took.
-type announcement struct {
-	reason, action, note string
-	// related is the resource in Omni, with the change of its size. The recorder merges events that differ in their
-	// note only, and would show the first note for all of them.
-	related *corev1.ObjectReference
-}
-
-// announce sends one event for each change that Omni took, up to a limit, and one more event that counts the others.
-// The run that makes a change announces it, so no change is announced twice. corrected is true if Omni had everything
-// that the documents say before: then somebody else had changed what the run changed back.
-func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, taken []plan.Change, corrected bool) {
-	for _, change := range taken[:min(maxAnnounced, len(taken))] {
-		said := announcementOf(change)
-		if corrected {
-			said = said.corrects(change)
-		}
-
-		r.events.Eventf(cluster, said.related, corev1.EventTypeNormal, said.reason, said.action, "%s", said.note)
-	}
-
-	if rest := len(taken) - maxAnnounced; rest > 0 {
-		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s in Omni", omni.Plural(rest, "more change"))
-	}
-}
-
-// announceAdoption sends the event that an existing cluster got this object's mark.
-func (r *reconciler) announceAdoption(cluster *v1alpha1.OmniCluster, decision consent.Decision) {
-	claim := decision.Claim()
-
-	text := claim.Takeover()
-	if text == "" || !slices.ContainsFunc(decision.Done(), func(change plan.Change) bool { return change.Type == plan.TypeCluster }) {
-		return
-	}
-
-	reason, action := "Adopted", "Adopt"
-	if claim.FromPreviousHub() {
-		reason, action = "TakenOver", "TakeOver"
-	}
-
-	r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, action, "%s", strings.TrimPrefix(text, "; "))
-}
 
 // announceStatus sends the events about what is new in the status, once it is stored.
 func (r *reconciler) announceStatus(before, after *v1alpha1.OmniCluster) {
@@ -86,44 +36,42 @@ func (r *reconciler) announceMove(before, after *v1alpha1.OmniCluster) {
 		after.Status.ClusterName, to, from, recognised)
 }
 
-// corrects returns the announcement of a change that reverts somebody else's.
-func (a announcement) corrects(change plan.Change) announcement {
-	a.action = "Correct"
-
-	switch change.Action {
-	case plan.ActionCreate:
-		a.reason, a.note = "Corrected", a.note+"; it was removed in Omni, and is there again as the documents say"
-	case plan.ActionUpdate:
-		a.reason, a.note = "Corrected", a.note+"; it was changed in Omni, and is again as the documents say"
-	case plan.ActionDestroy:
-		a.note += "; it was made in Omni, and the documents do not have it"
+// announceTurn sends the events about the cluster's turn, and counts what began out of turn.
+func (r *reconciler) announceTurn(cluster *v1alpha1.OmniCluster, before, after *v1alpha1.OmniClusterRollout) {
+	was, is := stateOf(before), stateOf(after)
+	if after == nil {
+		return
 	}
 
-	return a
+	if failure := after.Failure; failure != nil && (before == nil || before.Failure == nil || !before.Failure.Time.Equal(&failure.Time)) {
+		r.events.Eventf(cluster, nil, corev1.EventTypeWarning, "RolloutFailed", "Rollout", "%s", failure.Message)
+	}
+
+	if was == is && (before == nil || before.Hash == after.Hash) {
+		return
+	}
+
+	switch is {
+	case v1alpha1.RolloutHeld:
+		if was != is {
+			r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Held", "Rollout", "changes wait for their turn: %s", after.Reason)
+		}
+	case v1alpha1.RolloutAdmitted:
+		reason, note := "Admitted", "changes may begin"
+		if consent.IsOverridden(cluster, after.Override, after.Hash) {
+			reason, note = "RolloutOverridden", "changes begin out of turn: "+overrideText(after)
+			r.options.Overrides.CountOverride(types.NamespacedName{Namespace: cluster.Namespace, Name: after.Policy})
+		}
+
+		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, reason, "Rollout", "%s", note)
+	case v1alpha1.RolloutFailed:
+	}
 }
 
-func announcementOf(change plan.Change) announcement {
-	kind := omni.KindOf(change.Type)
-	said := announcement{related: &corev1.ObjectReference{APIVersion: "omni.sidero.dev", Kind: kind, Name: change.ID}}
-
-	switch change.Action {
-	case plan.ActionCreate:
-		said.reason, said.action, said.note = "Created", "Create", "created in Omni: "
-	case plan.ActionUpdate:
-		said.reason, said.action, said.note = "Updated", "Update", "updated in Omni: "
-	case plan.ActionDestroy:
-		said.reason, said.action, said.note = "Destroyed", "Destroy", "destruction requested in Omni: "
+func overrideText(status *v1alpha1.OmniClusterRollout) string {
+	if status.Override == nil {
+		return "by the annotation " + v1alpha1.AnnotationRolloutOverride
 	}
 
-	said.note += strings.TrimPrefix(change.String(), string(change.Action)+" ")
-
-	if change.OldSize != change.NewSize {
-		said.related.FieldPath = "size: " + change.OldSize + " -> " + change.NewSize
-	}
-
-	if change.Destructive {
-		said.note += "; destructive: " + change.Reason
-	}
-
-	return said
+	return status.Override.User + ": " + status.Override.Reason
 }

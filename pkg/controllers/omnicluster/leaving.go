@@ -10,7 +10,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
@@ -55,34 +54,6 @@ func describeProgress(name string, progress observe.DeleteProgress, destroyMachi
 	}
 
 	return loop.Wait(deletionPoll, v1alpha1.ReasonDeleting, "%s", message)
-}
-
-// describeLeaving returns what the destruction of a part of a cluster waits for.
-func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []plan.Change) string {
-	return leavingText(waits, r.leaving(ctx, s))
-}
-
-// describeWaiting returns what changes wait for that cannot be made yet.
-func (r *reconciler) describeWaiting(ctx context.Context, s *scope, waits []plan.Change) string {
-	return waitingText(waits, r.leaving(ctx, s))
-}
-
-// leaving returns the machines that leave the cluster.
-func (r *reconciler) leaving(ctx context.Context, s *scope) []observe.Blocker {
-	machines, err := observe.Leaving(ctx, s.lease.Copy(), s.name)
-	if err != nil {
-		return nil // the message says a little less
-	}
-
-	return machines
-}
-
-func leavingText(waits []plan.Change, machines []observe.Blocker) string {
-	return "waiting for Omni to destroy " + consent.ChangeNames(waits) + leavingMachines(machines)
-}
-
-func waitingText(waits []plan.Change, machines []observe.Blocker) string {
-	return fmt.Sprintf("waiting for Omni: %s: %s", consent.ChangeNames(waits), consent.Reasons(waits)) + leavingMachines(machines)
 }
 
 // leavingMachines returns the end of a message that names the machines that leave, and says what helps.

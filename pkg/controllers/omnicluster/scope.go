@@ -66,24 +66,5 @@ func (s *scope) isMark(marks omni.Marks) bool {
 	return consent.IsMark(marks, string(s.cluster.UID), s.hubs)
 }
 
-// claimOf returns the claim with the facts that are known so far.
-func claimOf(s *scope) consent.Claim {
-	claim := consent.Claim{
-		Name: s.name, UID: string(s.cluster.UID), KnownID: s.cluster.Status.OmniClusterID,
-		Adopt: s.cluster.Spec.Adopt, Recreate: s.cluster.Annotations[v1alpha1.AnnotationRecreate],
-		Hubs: s.hubs, LastSeen: s.cluster.Status.Endpoint,
-	}
-
-	if s.seen != nil {
-		claim.Live, claim.Owner = s.seen.live, s.seen.owner
-	}
-
-	if s.connection != nil {
-		claim.Connection, claim.Endpoint = s.connection.Name, s.connection.Spec.Endpoint
-	}
-
-	return claim
-}
-
 // wrote reports whether Omni took a change in this run.
 func (s *scope) wrote() bool { return s.synced != nil && len(s.synced.taken) > 0 }

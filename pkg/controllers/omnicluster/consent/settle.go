@@ -14,7 +14,7 @@ type Settling struct {
 	keys    []string  // of the changes, sorted
 	since   time.Time
 	settled bool
-	deleted time.Time // when the last document in the namespace was deleted
+	deleted time.Time // when something of the namespace was deleted last
 }
 
 // Has reports whether there are such changes.
