@@ -39,6 +39,12 @@ func newHub(t *testing.T) *env.Hub {
 	}
 
 	t.Cleanup(func() {
+		if t.Failed() {
+			if logs, err := hub.SaveLogs(t.Name()); err == nil {
+				t.Logf("logs: %s", logs)
+			}
+		}
+
 		if err := hub.Stop(); err != nil {
 			t.Error(err)
 		}

@@ -219,9 +219,9 @@ func (c *collision) intact(when string) {
 	}
 }
 
-// definitionsComeBack: beside our APIService they change nothing and the controller stops. Without
-// it kube-apiserver shows their objects, none, under our names: what vanishes so is not taken for
-// a deletion, and comes back with the APIService.
+// definitionsComeBack: beside our APIService the definitions change nothing, and the controller stops. Without the APIService
+// kube-apiserver serves the definitions' objects, of which there are none. Nothing of ours is taken for deleted, and all of it comes back with
+// the APIService.
 func (c *collision) definitionsComeBack() {
 	c.t.Helper()
 

@@ -3,12 +3,8 @@ package e2e
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,12 +19,6 @@ const (
 	// shownObjects is how many objects of a kind a failed test shows: some tests make hundreds.
 	shownObjects = 20
 )
-
-// logsDir keeps the logs of the clusters that tests failed on. The clusters' own directories go with them.
-var logsDir = filepath.Join(os.TempDir(), fmt.Sprintf("e2e-logs-%d", os.Getpid()))
-
-// savingLogs keeps tests that fail at the same time from writing the same files.
-var savingLogs sync.Mutex
 
 // timed begins a step. The function that it returns ends it.
 func (s *space) timed(step string) (done func()) {
@@ -113,7 +103,7 @@ func (s *space) objects(ctx context.Context) string {
 func saveLogs(t *testing.T, hub *env.Hub, name string) {
 	t.Helper()
 
-	to, err := copyLogs(hub, name)
+	to, err := hub.SaveLogs(name)
 	if err != nil {
 		t.Logf("the logs cannot be kept: %v", err)
 
@@ -121,13 +111,4 @@ func saveLogs(t *testing.T, hub *env.Hub, name string) {
 	}
 
 	t.Logf("logs: %s", to)
-}
-
-func copyLogs(hub *env.Hub, name string) (to string, err error) {
-	savingLogs.Lock()
-	defer savingLogs.Unlock()
-
-	to = filepath.Join(logsDir, strings.ReplaceAll(name, "/", "-"))
-
-	return to, errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(hub.LogDir())))
 }

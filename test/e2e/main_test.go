@@ -97,7 +97,7 @@ func printLogs() {
 		fmt.Fprintf(os.Stderr, "\n== the end of %s\n%s\n", filepath.Base(path), data[max(0, len(data)-8000):])
 	}
 
-	if to, err := copyLogs(stack.Hub, "shared"); err != nil {
+	if to, err := stack.SaveLogs("shared"); err != nil {
 		fmt.Fprintf(os.Stderr, "the logs cannot be kept: %v\n", err)
 	} else {
 		fmt.Fprintf(os.Stderr, "logs: %s\n", to)

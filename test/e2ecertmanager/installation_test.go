@@ -294,6 +294,10 @@ func (s *installation) printLogs(t *testing.T) {
 		content, _ := os.ReadFile(s.hub.LogPath(name)) // it may not have been started
 		t.Logf("== %s\n%s", name, content[max(0, len(content)-5000):])
 	}
+
+	if logs, err := s.hub.SaveLogs(t.Name()); err == nil {
+		t.Logf("logs: %s", logs)
+	}
 }
 
 // createLoad makes the object that requests are about, once the API is served.

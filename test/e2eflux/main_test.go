@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -66,7 +67,7 @@ func runWithFlux(m *testing.M) (code int, err error) {
 	return code, errors.Join(workloads.Stop(), stack.Stop())
 }
 
-// printLogs shows the end of the logs, which Stop removes.
+// printLogs shows the end of the logs, and where all of them are kept: Stop removes those of the stack.
 func printLogs() {
 	paths := []string{stack.OmniAPIServer.LogPath(), stack.Controller.LogPath()}
 	for _, controller := range flux {
@@ -79,6 +80,10 @@ func printLogs() {
 			continue
 		}
 
-		fmt.Fprintf(os.Stderr, "\n== %s\n%s\n", path, data[max(0, len(data)-6000):])
+		fmt.Fprintf(os.Stderr, "\n== %s\n%s\n", filepath.Base(path), data[max(0, len(data)-6000):])
+	}
+
+	if logs, err := stack.SaveLogs("flux"); err == nil {
+		fmt.Fprintln(os.Stderr, "logs:", logs)
 	}
 }

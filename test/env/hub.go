@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/kubernetes"
@@ -181,6 +182,22 @@ func (h *Hub) Client() kubernetes.Interface { return h.client }
 
 // LogDir returns the directory with the log files of all processes.
 func (h *Hub) LogDir() string { return filepath.Join(h.Dir, "logs") }
+
+// savingLogs keeps tests that fail at the same time from writing the same files.
+//
+//nolint:gochecknoglobals // so are the files
+var savingLogs sync.Mutex
+
+// SaveLogs copies the log files of all processes as they are now to a directory that outlasts Stop, in place of what an
+// earlier call of this process with the name has left there. It returns the directory.
+func (h *Hub) SaveLogs(name string) (to string, err error) {
+	savingLogs.Lock()
+	defer savingLogs.Unlock()
+
+	to = filepath.Join(os.TempDir(), fmt.Sprintf("e2e-logs-%d", os.Getpid()), strings.ReplaceAll(name, "/", "-"))
+
+	return to, errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(h.LogDir())))
+}
 
 // LogPath returns the log file of a process: etcd, kube-apiserver, kube-controller-manager,
 // or the name given to a process of this repository.
