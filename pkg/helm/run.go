@@ -244,9 +244,8 @@ func waitStrategy(wait bool) kube.WaitStrategy {
 	return kube.HookOnlyStrategy
 }
 
-// rendering is the context that Helm gets: it ends with soft until the first
-// record is made. After that Helm would only stop listening to its own work
-// while that goes on, so the waits alone are ended.
+// rendering is the context for Helm. It ends with soft until the first record is made. Later Helm would stop waiting while its
+// work goes on, so after that only the waits end.
 func rendering(x *execution) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(x.soft))
 	stop := context.AfterFunc(x.soft, cancel)

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Run ends without an error if no other run is needed. An object that is not Ready and was not before is told and not counted,
-// unless this command has left something in it that only another run takes away.
+// A run ends without an error if no other run is needed. An object that is not Ready, and was not before, is in the report but
+// does not count, unless this command has left something in it that only another run takes away.
 func TestEndOfARun(t *testing.T) {
 	export := `{clusterRef: {name: c}, targetSecretRef: {name: t}, serviceAccount: {user: u, groups: [g]}, ttl: 24h, deletionPolicy: Delete}`
 

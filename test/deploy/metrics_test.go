@@ -138,6 +138,19 @@ func checkMetrics(t *testing.T, r *running) {
 
 	documented := read(t, filepath.Join(root, "docs/reference/metrics.md"))
 
+	// The page names the pages that have those of omni-apiserver.
+	all := documented
+	for _, page := range []string{"docs/how-to/backup.md", "docs/how-to/high-availability.md", "docs/concepts/limits.md"} {
+		all += read(t, filepath.Join(root, page))
+	}
+
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		name = regexp.MustCompile("_(bucket|sum|count)$").ReplaceAllString(name, "")
+		if strings.HasPrefix(name, "omni_") && !strings.Contains(all, "`"+name) {
+			t.Errorf("no page says what %s is", name)
+		}
+	}
+
 	wanted := expressions(t, r.objects)
 	for _, place := range slices.Sorted(maps.Keys(wanted)) {
 		for _, name := range metricsIn(wanted[place]) {

@@ -159,6 +159,24 @@ func TestHelpStartsWithOurOwnFlags(t *testing.T) {
 	}
 }
 
+// Every flag of our own stands on the page of flags, in the table of our own.
+func TestFlagsAreOnTheirPage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/reference/apiserver-flags.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	_, own, _ := strings.Cut(string(page), "\n## Our own\n")
+	own, _, _ = strings.Cut(own, "\n## ")
+
+	sections := NewOptions().Flags()
+	sections.FlagSet("omni").VisitAll(func(flag *pflag.Flag) {
+		if !flag.Hidden && !strings.Contains(own, "`--"+flag.Name+"`") {
+			t.Errorf("--%s is not on the page", flag.Name)
+		}
+	})
+}
+
 func TestUnknownFlagIsNotBuriedInTheUsage(t *testing.T) {
 	command := NewCommand(t.Context())
 

@@ -178,8 +178,8 @@ func TestKubeconfigOfAnotherCluster(t *testing.T) {
 	}
 }
 
-// TestKubeconfigNeedsEvidence has OmniClusters that do not say that the cluster is not their own, but do not show either that it is: the
-// connection may lead to another Omni, which could not be read since.
+// TestKubeconfigNeedsEvidence: the statuses of these OmniClusters do not show that the cluster in Omni is theirs. The connection may
+// lead to another Omni, which could not be read since.
 func TestKubeconfigNeedsEvidence(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 

@@ -27,8 +27,8 @@ func valued(text string) func(*v1alpha1.OmniHelmRelease) {
 	return func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(text)} }
 }
 
-// A repository that is away keeps nothing from being Ready that needs nothing from it, and its workload cluster is looked after as before,
-// also by a process that has not asked the repository yet.
+// While a repository is away, a release that needs nothing from it stays Ready, and its workload cluster is looked after, also by
+// a process that has not asked the repository yet.
 func TestARepositoryThatIsAway(t *testing.T) {
 	for name, version := range map[string]string{"one version": "1.0.0", "a range": "^1"} {
 		t.Run(name, func(t *testing.T) {

@@ -95,8 +95,8 @@ func isReplaced(cluster *v1alpha1.OmniCluster) bool {
 	})
 }
 
-// replaced is the outcome for a cluster with another ID than that of an OmniCluster that waits for a person: its status does
-// not follow by itself. A change of that wakes the export.
+// replaced is the outcome for a cluster whose ID in Omni is not the one that the OmniCluster knows: a person has to decide what
+// becomes of the OmniCluster. A change of its status wakes the export.
 func replaced(s *scope) loop.Outcome {
 	return loop.Stall(v1alpha1.ReasonRemoteClusterReplaced, "cluster %q in Omni has another ID than OmniCluster %q knows: no kubeconfig is issued for it. "+
 		"See the conditions of the OmniCluster", s.want.ClusterName, s.cluster.Name)

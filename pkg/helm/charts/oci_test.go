@@ -247,8 +247,8 @@ func TestRegistryWithCredentials(t *testing.T) {
 	wantReason(t, err, charts.Unauthorized, "tokens.example.net", "another domain")
 }
 
-// Harbor takes credentials, and names to those without any the token service at the name that it has itself, which may not be used
-// if the registry is reached by another one.
+// Harbor answers a request without credentials with the address of its token service, under Harbor's own name. If the registry
+// is reached under another name, that service may not be used.
 func TestRegistryWhoseTokenServiceIsElsewhere(t *testing.T) {
 	for realm, test := range map[string]struct {
 		reason charts.Reason

@@ -309,8 +309,8 @@ func TestObjectsOfAnAdoptedCluster(t *testing.T) {
 	}
 }
 
-// The approval of what a group loses in an adoption is for these objects. Documents that take more objects off later, of which
-// nobody was asked, have another hash; documents that change something else have the same.
+// An approval in an adoption is for the objects that a manifest group loses now. If the documents remove more objects later, the
+// hash is another one; any other change of the documents leaves it.
 func TestApprovalIsForTheObjectsOfAnAdoptedCluster(t *testing.T) {
 	for name, test := range map[string]struct {
 		live, approved, later []string
