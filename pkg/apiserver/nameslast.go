@@ -3,7 +3,6 @@ package apiserver
 import (
 	"context"
 	"net/http"
-	"slices"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -36,18 +35,13 @@ func AuthorizeNamesLast(config *genericapiserver.Config) {
 // proxied is a user whom the front proxy has authenticated.
 type proxied struct{ user.Info }
 
-// markProxied marks the users of requests whose front-proxy headers were accepted. The library removes these headers
-// from a request if, and only if, it accepts them.
+// markProxied marks the users of requests whose front-proxy headers were accepted.
 func markProxied(inner authenticator.Request, headers func() []string) authenticator.Request {
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
-		named := func() bool {
-			return slices.ContainsFunc(headers(), func(header string) bool { return request.Header.Get(header) != "" })
-		}
-
-		before := named()
+		before := namesUser(request, headers())
 
 		response, ok, err := inner.AuthenticateRequest(request)
-		if err != nil || !ok || !before || named() {
+		if err != nil || !ok || !before || namesUser(request, headers()) {
 			return response, ok, err // the caller knows the library's errors
 		}
 

@@ -165,6 +165,7 @@ func (o *Options) applyAuth(generic *genericapiserver.RecommendedConfig) error {
 		return fmt.Errorf("set up authentication: %w", err)
 	}
 
+	apiserver.RememberFrontProxy(&generic.Authentication)
 	apiserver.RefuseAnonymous(&generic.Authentication)
 
 	if err := o.Authorization.ApplyTo(&generic.Authorization); err != nil {
