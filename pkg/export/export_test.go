@@ -271,7 +271,7 @@ func TestSuggest(t *testing.T) {
 		"typing": {"prod-eats", []string{"prod-east", "staging"}, "near: prod-east"},
 		"case":   {"PROD", []string{"prod", "staging"}, "near: prod"},
 		"few":    {"zzzzzzzzzzzz", []string{"prod", "test"}, "it has: prod, test"},
-		"many":   {"zzzzzzzzzzzzzzzz", many, "it has: a1, b22222, c333333, d4444444, e55555555 and 1 more"},
+		"many":   {"zzzzzzzzzzzzzzzz", many, "it has: a1, b22222, c333333, d4444444, e55555555, and 1 more"},
 	} {
 		if got := suggest(test.name, test.existing); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)

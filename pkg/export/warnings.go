@@ -9,6 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // warningsFor returns what the person who applies the manifests needs to know.
@@ -99,10 +100,8 @@ func suggest(name string, existing []string) string {
 		return "it has no clusters that this service account may see"
 	case len(near) > 0:
 		return "near: " + strings.Join(near[:min(len(near), maxSuggestions)], ", ")
-	case len(existing) <= maxSuggestions:
-		return "it has: " + strings.Join(existing, ", ")
 	default:
-		return fmt.Sprintf("it has: %s and %d more", strings.Join(existing[:maxSuggestions], ", "), len(existing)-maxSuggestions)
+		return "it has: " + words.Few(existing, maxSuggestions, ", ")
 	}
 }
 

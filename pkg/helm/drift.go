@@ -10,6 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Drift compares the stored manifest of a revision with the cluster, by
@@ -174,13 +175,7 @@ func summed(problems []error) error {
 		failure *Error
 	)
 
-	for i, problem := range problems {
-		if i == maxNamedProblems {
-			texts = append(texts, fmt.Sprintf("and %d more problems", len(problems)-i))
-
-			break
-		}
-
+	for _, problem := range problems {
 		texts = append(texts, problem.Error())
 	}
 
@@ -189,5 +184,5 @@ func summed(problems []error) error {
 		reason = failure.Reason
 	}
 
-	return &Error{Reason: reason, Message: strings.Join(texts, "; ")}
+	return &Error{Reason: reason, Message: words.Few(texts, maxNamedProblems, "; ")}
 }

@@ -17,7 +17,7 @@ func TestProblemsOfAComparison(t *testing.T) {
 		"none": {},
 		"one":  {[]error{problem(ReasonForbidden, "a")}, "a", ReasonForbidden},
 		"many": {[]error{problem(ReasonFailed, "a"), problem(ReasonFailed, "b"), problem(ReasonFailed, "c"), problem(ReasonFailed, "d"),
-			problem(ReasonUnreachable, "e")}, "a; b; c; and 2 more problems", ReasonUnreachable},
+			problem(ReasonUnreachable, "e")}, "a; b; c; and 2 more", ReasonUnreachable},
 	} {
 		var failure *Error
 

@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // rendered is the function that the templates of a prerendered chart consist of.
@@ -75,13 +76,9 @@ const maxBrief = 10
 
 // brief is a list of names that a chart chooses, for the log.
 func brief(names []string) string {
-	text := redact.Line(strings.Join(names[:min(maxBrief, len(names))], ", "))
+	first := redact.Line(strings.Join(names[:min(maxBrief, len(names))], ", "))
 
-	if more := len(names) - maxBrief; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-
-	return text
+	return words.AndMore(first, len(names)-maxBrief, ", ")
 }
 
 // prerenderedChart makes a chart with a template for each rendered file, which prints its

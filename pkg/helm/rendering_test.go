@@ -250,11 +250,11 @@ func TestUncheckedChartsAreNamedBriefly(t *testing.T) {
 		many[i] = strings.Repeat("long ", 1000) + strconv.Itoa(i)
 	}
 
-	if got := brief(many); len(got) > 2<<10 || !strings.HasSuffix(got, " and 990 more") {
+	if got := brief(many); len(got) > 2<<10 || !strings.HasSuffix(got, ", and 990 more") {
 		t.Errorf("got %d bytes: %s", len(got), got)
 	}
 
-	if got, want := brief(many[:11]), "and 1 more"; !strings.HasSuffix(got, want) {
+	if got, want := brief(many[:11]), ", and 1 more"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q does not end with %q", got, want)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // olderGroup is the API group of the first releases of the operator with CRDs. Their objects are not moved. A hub can have
@@ -38,17 +40,13 @@ func olderProblem(s *state) string {
 	const named = 5
 
 	var names []string
-	for i := range s.OlderObjects[:min(named, len(s.OlderObjects))] {
+	for i := range s.OlderObjects {
 		names = append(names, idOf(&s.OlderObjects[i]))
-	}
-
-	if more := len(s.OlderObjects) - named; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 
 	return fmt.Sprintf("%d objects of %s are there (%s): they are an older release's of the operator with CRDs, which may act on the same clusters, and are not moved. "+
 		"Take steps 1 to 6 of \"By hand\" in docs/how-to/migrate.md with that group and its finalizer %s/finalizer, before you apply anything of this operator",
-		len(s.OlderObjects), olderGroup, strings.Join(names, ", "), olderGroup)
+		len(s.OlderObjects), olderGroup, words.Few(names, named, ", "), olderGroup)
 }
 
 // olderNote tells of definitions of the older group without objects; empty if there are none.

@@ -1,7 +1,6 @@
 package omni
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -30,15 +29,6 @@ func Message(err error) string {
 // secret.
 func Sanitize(text string) string {
 	return redact.Line(plainNames.Replace(grpcWrapping.ReplaceAllString(text, "")))
-}
-
-// Plural returns a number of things for a message, such as "1 line" and "2 lines".
-func Plural(count int, noun string) string {
-	if count == 1 {
-		return "1 " + noun
-	}
-
-	return fmt.Sprintf("%d %ss", count, noun)
 }
 
 // plainNames replaces errors of gRPC's resolver with their meaning.

@@ -18,6 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // apply makes the changes that may be made, and announces them. It continues unless something new keeps a change from
@@ -118,7 +119,7 @@ func (r *reconciler) announce(cluster *v1alpha1.OmniCluster, taken []plan.Change
 	}
 
 	if rest := len(taken) - maxAnnounced; rest > 0 {
-		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s in Omni", omni.Plural(rest, "more change"))
+		r.events.Eventf(cluster, nil, corev1.EventTypeNormal, "Applied", "Apply", "%s in Omni", words.Plural(rest, "more change"))
 	}
 }
 

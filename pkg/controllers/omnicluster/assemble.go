@@ -15,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // collect returns the documents that refer to the cluster.
@@ -63,7 +64,7 @@ func (r *reconciler) assemble(ctx context.Context, s *scope) (loop.Outcome, erro
 	s.documents = documents
 
 	return loop.Continue(v1alpha1.ReasonAssembledTemplate, "1 control plane, %s, %s",
-		omni.Plural(len(documents.Workers), "worker set"), omni.Plural(len(documents.Machines), "machine document")), nil
+		words.Plural(len(documents.Workers), "worker set"), words.Plural(len(documents.Machines), "machine document")), nil
 }
 
 // olderClaimant returns the name of an older OmniCluster that claims the same cluster in Omni; empty if there is none.

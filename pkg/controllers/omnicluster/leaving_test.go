@@ -72,7 +72,7 @@ func TestDescribeProgress(t *testing.T) {
 				{Machine: "1", Connected: true}, {Machine: "2", Connected: true}, {Machine: "3", Connected: true},
 				{Machine: "4", Connected: true}, {Machine: "5", Connected: true}, {Machine: "6", Connected: true},
 			}}, false, false, "Deleting",
-			`cluster "demo" is being destroyed in Omni; it waits for machine 1, machine 2, machine 3, machine 4, machine 5 and 1 more`,
+			`cluster "demo" is being destroyed in Omni; it waits for machine 1, machine 2, machine 3, machine 4, machine 5, and 1 more`,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

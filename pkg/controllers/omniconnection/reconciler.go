@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
@@ -21,6 +21,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // kindName is the kind's name in metrics.
@@ -324,15 +325,10 @@ func nameSome(kind string, names []string) string {
 		return fmt.Sprintf("%s %q", kind, names[0])
 	}
 
-	shown := make([]string, 0, most)
-	for _, name := range names[:min(most, len(names))] {
-		shown = append(shown, fmt.Sprintf("%q", name))
+	quoted := make([]string, 0, len(names))
+	for _, name := range names {
+		quoted = append(quoted, strconv.Quote(name))
 	}
 
-	text := fmt.Sprintf("%d %ss: %s", len(names), kind, strings.Join(shown, ", "))
-	if len(names) > most {
-		text += ", ..."
-	}
-
-	return text
+	return words.Plural(len(names), kind) + ": " + words.Few(quoted, most, ", ")
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -14,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // maxShownDifferences is how many differing objects a message names.
@@ -142,17 +142,10 @@ func ignored(rules []v1alpha1.DriftIgnore) []drift.Ignore {
 }
 
 func listed(differences []drift.Difference) string {
-	var texts []string
-
-	for i, difference := range differences {
-		if i == maxShownDifferences {
-			texts = append(texts, fmt.Sprintf("and %d more", len(differences)-i))
-
-			break
-		}
-
+	texts := make([]string, 0, len(differences))
+	for _, difference := range differences {
 		texts = append(texts, difference.String())
 	}
 
-	return strings.Join(texts, "; ")
+	return words.Few(texts, maxShownDifferences, "; ")
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // kindName is the kind's name in metrics.
@@ -135,12 +135,8 @@ func summary(result rollout.Result, members []rollout.Member, now time.Time) str
 
 	slices.Sort(conflicts)
 
-	if more := len(conflicts) - shownNames; more > 0 {
-		conflicts = append(conflicts[:shownNames], fmt.Sprintf("%d more", more))
-	}
-
 	if len(conflicts) > 0 {
-		text += "; nothing begins in those that another OmniRolloutPolicy selects as well: " + strings.Join(conflicts, ", ")
+		text += "; nothing begins in those that another OmniRolloutPolicy selects as well: " + words.Few(conflicts, shownNames, ", ")
 	}
 
 	return text + soaking(result.Status, now)

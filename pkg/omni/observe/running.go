@@ -279,7 +279,7 @@ func unregisteredMachines(s Status) string {
 // andMore returns the first of some IDs, and how many there are besides.
 func andMore(ids []string) string { return firstOf(ids[0], len(ids)) }
 
-// firstOf returns the first of a number of things, and how many there are besides.
+// firstOf returns the first of a number of things, and how many there are besides: in parentheses, for the sentence goes on.
 func firstOf(first string, count int) string {
 	if count == 1 {
 		return first

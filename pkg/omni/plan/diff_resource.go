@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // shownSpec reports whether the spec of a type may be shown. All other types may hold keys, tokens or certificates, in
@@ -108,7 +108,7 @@ func sameSpec(a, b resource.Resource) bool {
 // measureSpec returns the size of a spec, in a unit that fits its type, and nothing of its content.
 func measureSpec(item resource.Resource) string {
 	if arguments, ok := item.(*omnires.KernelArgs); ok {
-		return omni.Plural(len(arguments.TypedSpec().Value.GetArgs()), "argument")
+		return words.Plural(len(arguments.TypedSpec().Value.GetArgs()), "argument")
 	}
 
 	text, readable := content(item)
@@ -116,5 +116,5 @@ func measureSpec(item resource.Resource) string {
 		return "some"
 	}
 
-	return omni.Plural(strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, "line")
+	return words.Plural(strings.Count(strings.TrimSuffix(text, "\n"), "\n")+1, "line")
 }

@@ -7,6 +7,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Outcome describes what the held changes wait for; it continues if none is held. It stays the same while other changes are
@@ -107,7 +108,7 @@ func (d Decision) nameNeedApproval() string {
 		named = append(named, text)
 	}
 
-	return few(named, "; ")
+	return words.Few(named, maxNamed, "; ")
 }
 
 // othersLeftAlone returns the part of a message that says how many changes an approval does not make.

@@ -7,6 +7,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // maxNamed is how many things a message names; it counts the others.
@@ -32,7 +33,7 @@ func Summary(planned *plan.Plan) string {
 }
 
 // Names lists the first names, and counts the others.
-func Names(names []string) string { return few(names, ", ") }
+func Names(names []string) string { return words.Few(names, maxNamed, ", ") }
 
 // ChangeNames lists the first changes, and counts the others.
 func ChangeNames(changes []plan.Change) string {
@@ -54,14 +55,5 @@ func Reasons(changes []plan.Change) string {
 		}
 	}
 
-	return few(reasons, "; ")
-}
-
-func few(texts []string, separator string) string {
-	text := strings.Join(texts[:min(maxNamed, len(texts))], separator)
-	if rest := len(texts) - maxNamed; rest > 0 {
-		text += fmt.Sprintf(" and %d more", rest)
-	}
-
-	return text
+	return words.Few(reasons, maxNamed, "; ")
 }
