@@ -68,6 +68,8 @@ func parse(ctx context.Context, kubeconfig []byte) (*settings, error) {
 }
 
 // load decodes a kubeconfig, after it has checked the decoded size.
+// It is not shared with the exports and with session.Access: only foreign.Check and clientcmd.Load are the same in the three. The
+// limits, what the current context has to have, and what the error says (to mend it, here; nothing; what Omni changed) are not.
 func load(ctx context.Context, kubeconfig []byte) (*clientcmdapi.Config, error) {
 	if len(kubeconfig) == 0 {
 		return nil, fmt.Errorf("%w: it is empty", ErrInvalid)

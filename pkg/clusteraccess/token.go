@@ -12,6 +12,7 @@ import (
 
 // claims are the needed parts of a token of Omni. They are read without checking the signature: Omni's proxy checks it,
 // and accepts the token for this cluster only.
+// An export reads its own tokens strictly (omnikubeconfigexport/token.go): there a claim that is missing is an error.
 type claims struct {
 	ClusterUUID string `json:"cluster_uuid"`
 	Expires     int64  `json:"exp"`
