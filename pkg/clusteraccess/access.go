@@ -136,49 +136,43 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, outcome, nil
 	}
 
-	cluster, accepted, err := a.connect(ctx, requester, parent)
+	opened, err := a.connect(ctx, requester, parent)
 	if err != nil {
-		outcome, err := a.explain(cluster, requester, err)
+		outcome, err := a.explain(nil, requester, err)
 
 		return nil, outcome, err
 	}
+
+	opened.again = func(what string) loop.Outcome { return a.seenNow(requester, parent, what) }
 
 	release, outcome := a.Clusters.enter(requester)
 	if release == nil {
 		return nil, outcome, nil
 	}
 
-	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent)
-	if opened != nil {
-		opened.Hubs = accepted
-		opened.again = func(what string) loop.Outcome { return a.seenNow(requester, parent, what) }
-	}
-
-	return opened, outcome, err
+	return a.admit(ctx, opened, requester, release, parent)
 }
 
-// admit identifies the cluster for a requester that has a slot: that takes time, too. It releases the slot if the
-// cluster may not be used. The parent may be nil.
-func (a *Access) admit(ctx context.Context, cluster *Cluster, requester Requester, release func(), parent *v1alpha1.OmniCluster) (*Opened, loop.Outcome, error) {
-	opened, outcome, err := a.judge(ctx, cluster, requester, parent)
-	if opened == nil {
+// admit identifies the cluster that connect found for a requester that has a slot: that takes time, too. It releases the slot if
+// the cluster may not be used. The parent may be nil.
+func (a *Access) admit(ctx context.Context, opened *Opened, requester Requester, release func(), parent *v1alpha1.OmniCluster) (*Opened, loop.Outcome, error) {
+	outcome, err := a.judge(ctx, opened, requester, parent)
+	if err != nil || !outcome.Continues() {
 		release()
 
 		return nil, outcome, err
 	}
 
-	opened.release, opened.Names = release, names(requester, parent)
+	opened.release = release
 
-	return opened, outcome, err
+	return opened, outcome, nil
 }
 
-// judge identifies the cluster, and decides whether it may be used. The parent may be nil.
-func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requester, parent *v1alpha1.OmniCluster) (*Opened, loop.Outcome, error) {
-	found, err := cluster.Identify(ctx)
+// judge identifies the cluster, and decides whether it may be used: then it fills in ClusterID. The parent may be nil.
+func (a *Access) judge(ctx context.Context, opened *Opened, requester Requester, parent *v1alpha1.OmniCluster) (loop.Outcome, error) {
+	found, err := opened.Cluster.Identify(ctx)
 	if err != nil {
-		outcome, err := a.explain(cluster, requester, err)
-
-		return nil, outcome, err
+		return a.explain(opened.Cluster, requester, err)
 	}
 
 	claim := Claim{
@@ -195,19 +189,21 @@ func (a *Access) judge(ctx context.Context, cluster *Cluster, requester Requeste
 	verdict := claim.Judge()
 
 	if verdict.Waits {
-		return nil, loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "%s", verdict.Message), nil
+		return loop.Wait(0, v1alpha1.ReasonClusterNotInOmni, "%s", verdict.Message), nil
 	}
 
 	if !verdict.Right {
-		return nil, loop.Stall(v1alpha1.ReasonWrongCluster, "%s", verdict.Message), nil
+		return loop.Stall(v1alpha1.ReasonWrongCluster, "%s", verdict.Message), nil
 	}
+
+	opened.ClusterID = verdict.ClusterID
 
 	reason := v1alpha1.ReasonConnected
 	if verdict.ClusterID == "" {
 		reason = v1alpha1.ReasonIdentityUnknown
 	}
 
-	return &Opened{Cluster: cluster, ClusterID: verdict.ClusterID, Kubeconfig: cluster.digest}, loop.Continue(reason, "%s", verdict.Message), nil
+	return loop.Continue(reason, "%s", verdict.Message), nil
 }
 
 // explain turns an error of the access into an Outcome. Errors that pass by themselves wait, the others need a user.

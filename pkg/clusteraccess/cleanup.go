@@ -115,12 +115,12 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 		return nil, loop.Outcome{}, nil
 	}
 
-	cluster, accepted, err := a.connect(ctx, requester, parent)
+	opened, err := a.connect(ctx, requester, parent)
 	if err != nil {
 		missing := sources.Missing(err)
 		policy.NoKubeconfig, policy.NoSecret = errors.Is(err, errNobodyWrites), missing != nil && !missing.NoKey
 
-		outcome, err := a.explain(cluster, requester, err)
+		outcome, err := a.explain(nil, requester, err)
 		policy.Problem, policy.Reason = outcome.Message(), outcome.Reason()
 
 		return nil, loop.Outcome{}, err
@@ -131,14 +131,10 @@ func (a *Access) tryOpen(ctx context.Context, requester Requester, parent *v1alp
 		return nil, turn, nil
 	}
 
-	opened, outcome, err := a.admit(ctx, cluster, requester, release, parent)
+	opened, outcome, err := a.admit(ctx, opened, requester, release, parent)
 	if err == nil && !outcome.Continues() {
 		policy.Problem, policy.Reason, policy.Asking = outcome.Message(), outcome.Reason(), outcome.Postpones()
 		policy.Passing = policy.Reason == v1alpha1.ReasonClusterUnreachable || policy.Reason == v1alpha1.ReasonError
-	}
-
-	if opened != nil {
-		opened.Hubs = accepted
 	}
 
 	return opened, loop.Outcome{}, err

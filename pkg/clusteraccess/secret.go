@@ -24,12 +24,12 @@ var errNoKubeconfig = errors.New("no kubeconfig")
 // errNobodyWrites is the part of an errNoKubeconfig that no export will mend.
 var errNobodyWrites = errors.New("no OmniKubeconfigExport in the namespace has it as spec.targetSecretRef")
 
-// connect reads the kubeconfig without a cache and returns its Cluster, and the hubs whose marks count there. A Secret that no
-// OmniKubeconfigExport wrote for the OmniCluster may name a previous hub.
-func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster) (*Cluster, hubs.Hubs, error) {
+// connect reads the kubeconfig without a cache and returns its cluster, of which nothing has been asked: it may be used after admit.
+// A Secret that no OmniKubeconfigExport wrote for the OmniCluster may name a previous hub.
+func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alpha1.OmniCluster) (*Opened, error) {
 	accepted, err := a.hubs(ctx, parent)
 	if err != nil {
-		return nil, accepted, err
+		return nil, err
 	}
 
 	name := client.ObjectKey{Namespace: requester.Object.GetNamespace(), Name: requester.Kubeconfig.Name}
@@ -40,15 +40,15 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 	if sources.Missing(err) != nil {
 		a.Clusters.Forget(name)
 
-		return nil, accepted, a.missing(ctx, requester, name, err)
+		return nil, a.missing(ctx, requester, name, err)
 	}
 
 	if sources.Refused(err) != nil {
-		return nil, accepted, a.refuse(ctx, secret, err)
+		return nil, a.refuse(ctx, secret, err)
 	}
 
 	if err != nil {
-		return nil, accepted, err
+		return nil, err
 	}
 
 	if accepted.Previous == "" && (parent == nil || secret.Labels[v1alpha1.LabelExportUID] == "") {
@@ -57,20 +57,22 @@ func (a *Access) connect(ctx context.Context, requester Requester, parent *v1alp
 
 	content, err := sources.ValueOf(secret, from)
 	if err != nil {
-		return nil, accepted, a.missing(ctx, requester, name, fmt.Errorf("%w (spec.kubeconfigSecretRef.key)", err))
+		return nil, a.missing(ctx, requester, name, fmt.Errorf("%w (spec.kubeconfigSecretRef.key)", err))
 	}
 
 	cluster, err := a.Clusters.Get(ctx, key, content)
-	if err != nil || !requester.Object.GetDeletionTimestamp().IsZero() {
-		return cluster, accepted, err
+	if err != nil {
+		return nil, err
 	}
 
 	// Only for a Secret that holds a kubeconfig, and before anything is sent.
-	if err := a.hold(ctx, secret); err != nil {
-		return nil, accepted, err
+	if requester.Object.GetDeletionTimestamp().IsZero() {
+		if err := a.hold(ctx, secret); err != nil {
+			return nil, err
+		}
 	}
 
-	return cluster, accepted, nil
+	return &Opened{Cluster: cluster, Kubeconfig: cluster.digest, Hubs: accepted, Names: names(requester, parent)}, nil
 }
 
 // missing returns the error for a kubeconfig that is not there: why, and which object is to write it.
