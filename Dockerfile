@@ -13,6 +13,7 @@ COPY go.mod go.sum ./
 RUN go mod download
 
 COPY cmd ./cmd
+COPY hack/commit.sh ./hack/commit.sh
 COPY hack/ldflags.sh ./hack/ldflags.sh
 COPY pkg ./pkg
 

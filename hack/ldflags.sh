@@ -7,10 +7,6 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 package=$(go list -m)/pkg/version
 
 version=${VERSION:-$(git describe --tags --match 'v*' --dirty 2>/dev/null || true)}
-commit=${COMMIT:-$(git rev-parse HEAD 2>/dev/null || true)}
-
-if [ -z "${COMMIT:-}" ] && [ -n "$commit" ] && [ -n "$(git status --porcelain 2>/dev/null)" ]; then
-  commit+=-dirty
-fi
+commit=$(hack/commit.sh 2>/dev/null || true)
 
 echo "-X $package.release=$version -X $package.commit=$commit"

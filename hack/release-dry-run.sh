@@ -8,8 +8,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-COMMIT=${COMMIT:-$(git rev-parse HEAD)}
-[ -z "$(git status --porcelain)" ] || COMMIT=${COMMIT%-dirty}-dirty
+COMMIT=$(hack/commit.sh)
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export COMMIT SOURCE_DATE_EPOCH
 

@@ -4,11 +4,7 @@
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-if [ -z "${COMMIT:-}" ]; then
-  COMMIT=$(git rev-parse HEAD)
-  [ -z "$(git status --porcelain)" ] || COMMIT+=-dirty
-fi
-
+COMMIT=$(hack/commit.sh)
 export COMMIT
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
 export REGISTRY=${REGISTRY:-registry.example.com}
