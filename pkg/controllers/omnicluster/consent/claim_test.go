@@ -239,7 +239,8 @@ func TestJudgeClaim(t *testing.T) {
 
 			got := test.claim.Judge()
 			if got.Continues() != test.goesOn || got.Stalls() != test.stalls || got.Reason() != test.reason {
-				t.Errorf("%+v", got)
+				t.Errorf("goes on %t, stalls %t, reason %s (%s); want %t, %t, %s",
+					got.Continues(), got.Stalls(), got.Reason(), got.Message(), test.goesOn, test.stalls, test.reason)
 			}
 
 			if !strings.Contains(got.Message(), test.text) {

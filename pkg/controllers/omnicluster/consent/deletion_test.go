@@ -110,7 +110,7 @@ func TestDeletionDecision(t *testing.T) {
 
 			next, outcome := test.deletion.Decide()
 			if next != test.step || outcome.Reason() != test.reason || outcome.Blocks() != test.blocks {
-				t.Errorf("step %d, %q, blocks %v", next, outcome.Reason(), outcome.Blocks())
+				t.Errorf("step %d, reason %s, blocks %t (%s); want step %d, %s, %t", next, outcome.Reason(), outcome.Blocks(), outcome.Message(), test.step, test.reason, test.blocks)
 			}
 
 			if !strings.Contains(outcome.Message(), test.text) {
@@ -125,7 +125,7 @@ func TestBlockedDeletionStaysBlockedMeanwhile(t *testing.T) {
 	for _, blocked := range []bool{false, true} {
 		_, outcome := Deletion{EverSynced: true, Connected: loop.Wait(0, "ConnectionNotReady", "x"), Outage: time.Second, Blocked: blocked}.Decide()
 		if outcome.Postpones() != blocked {
-			t.Errorf("blocked %v: %+v", blocked, outcome)
+			t.Errorf("blocked %t: it postpones %t, reason %s: %s", blocked, outcome.Postpones(), outcome.Reason(), outcome.Message())
 		}
 	}
 }

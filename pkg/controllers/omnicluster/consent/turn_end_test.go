@@ -32,14 +32,11 @@ func TestTicketGoesBack(t *testing.T) {
 			change(tt)
 			tt.decide()
 
-			status, ticket := tt.status(), *tt.gate.Ticket
-			if last := status.Last; last == nil || last.Result != v1alpha1.RolloutReturned || last.Hash != ticket.Hash || last.Time.Time.Before(ticket.Since.Time) {
-				t.Errorf("%s, last %+v, of the ticket %+v", status.State, last, ticket)
+			if got := endingOf(tt.cluster.Status.Rollout); got.Last != v1alpha1.RolloutReturned || got.State == v1alpha1.RolloutAdmitted {
+				t.Fatalf("the last turn is %q, the state %q; want Returned, and that nothing begins", got.Last, got.State)
 			}
 
-			if status.State == v1alpha1.RolloutAdmitted {
-				t.Error("it begins")
-			}
+			tt.isOfTicket(tt.status().Last)
 		})
 	}
 }
@@ -56,8 +53,8 @@ func TestSeenAfterTheDeadline(t *testing.T) {
 		tt.pass(3 * time.Hour)
 		tt.run()
 
-		if last := tt.status().Last; last == nil || last.Result != want {
-			t.Errorf("healthy: %t: %+v, want %s", healthy, last, want)
+		if got := endingOf(tt.cluster.Status.Rollout).Last; got != want {
+			t.Errorf("healthy: %t: the turn ended %q, want %q", healthy, got, want)
 		}
 	}
 }
@@ -73,17 +70,13 @@ func TestSeenInOmniAfterTheDeadline(t *testing.T) {
 	tt.ask("v1.36.1", "v1.36.2")
 	tt.run()
 
-	if status := tt.status(); status.State != v1alpha1.RolloutAdmitted || status.Last != nil || status.Failure != nil {
-		t.Fatalf("on the first look: %+v", status)
-	}
+	tt.says("on the first look", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutAdmitted})
 
 	tt.gate.Turn.Healthy, tt.gate.Turn.Recovered, tt.gate.Turn.Since = true, false, tt.now // the status says so now
 	tt.pass(time.Minute)
 	tt.run()
 
-	if status := tt.status(); status.Last == nil || status.Last.Result != v1alpha1.RolloutDone || status.State != v1alpha1.RolloutHeld || status.Failure != nil {
-		t.Errorf("after the ready time: %+v", status)
-	}
+	tt.says("after the ready time", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutHeld, Last: v1alpha1.RolloutDone})
 }
 
 // TestOverdueTurnThatSucceeded ends a turn by its deadline while Omni does not answer. When Omni is back and runs what the turn
@@ -110,8 +103,8 @@ func TestOverdueTurnThatSucceeded(t *testing.T) {
 			test.now(tt)
 			tt.run()
 
-			if status := tt.status(); (status.Failure == nil) != test.want || status.State != v1alpha1.RolloutHeld {
-				t.Errorf("%+v", status)
+			if got := endingOf(tt.cluster.Status.Rollout); (got.Failure == "") != test.want || got.State != v1alpha1.RolloutHeld {
+				t.Errorf("state %q, failure %q; want Held, and the failure dropped: %t", got.State, got.Failure, test.want)
 			}
 		})
 	}
@@ -130,7 +123,7 @@ func TestOverdueTurn(t *testing.T) {
 	tt.pass(2*time.Hour - time.Second)
 
 	if next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now); next != nil {
-		t.Fatalf("before the deadline: %+v", next)
+		t.Fatalf("before the deadline it ends: %+v", endingOf(next))
 	}
 
 	tt.pass(time.Second)
@@ -146,36 +139,43 @@ func TestOverdueTurn(t *testing.T) {
 		change(&other)
 
 		if next := TurnWithoutPlan(other.cluster, other.gate, other.now); next != nil {
-			t.Errorf("%s: %+v", name, next)
+			t.Errorf("%s: it ends: %+v", name, endingOf(next))
 		}
 	}
 
-	ticket := *tt.gate.Ticket
-	next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now)
+	const overdue = "not Ready within 2h0m0s"
 
-	switch {
-	case next == nil, next.State != v1alpha1.RolloutFailed, next.Failure == nil, next.Failure.Message != "not Ready within 2h0m0s":
-		t.Fatalf("after the deadline: %+v", next)
-	case next.Last.Hash != ticket.Hash, next.Last.Result != v1alpha1.RolloutUnsuccessful, next.Last.Time.Time.Before(ticket.Since.Time):
-		t.Fatalf("of the ticket %+v: %+v", ticket, next.Last)
-	}
+	next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now)
+	tt.says("after the deadline", next, ending{State: v1alpha1.RolloutFailed, Last: v1alpha1.RolloutUnsuccessful, Failure: overdue})
+	tt.isOfTicket(next.Last)
 
 	tt.cluster.Status.Rollout = next
 	if again := TurnWithoutPlan(tt.cluster, tt.gate, tt.now); again != nil {
-		t.Fatalf("a second time: %+v", again)
+		t.Fatalf("it ends a second time: %+v", endingOf(again))
 	}
 
 	tt.decide()
+	tt.says("with a plan again", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutHeld, Last: v1alpha1.RolloutUnsuccessful, Failure: overdue})
 
-	if status := tt.status(); status.State != v1alpha1.RolloutHeld || status.Failure == nil || status.Failure.Left != status.Hash {
-		t.Errorf("with a plan again: %+v", status)
+	if status := tt.status(); status.Failure.Left != status.Hash {
+		t.Errorf("with a plan again: it asks for %q, left of the turn is %q", status.Hash, status.Failure.Left)
 	}
 
 	tt.ask("v1.36.1", "v1.36.2")
 	tt.decide()
+	tt.says("with the fix", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutHeld, Last: v1alpha1.RolloutUnsuccessful, Failure: overdue})
 
-	if status := tt.status(); status.Failure == nil || status.Hash == status.Failure.Left || status.Hash == status.Failure.Hash {
-		t.Errorf("with the fix: %+v", status)
+	if status := tt.status(); status.Hash == status.Failure.Left || status.Hash == status.Failure.Hash {
+		t.Errorf("with the fix: it asks for %q, which is what failed (%q) or is left of it (%q)", status.Hash, status.Failure.Hash, status.Failure.Left)
+	}
+}
+
+// isOfTicket checks that the result is that of the ticket, and no older.
+func (tt *turns) isOfTicket(result *v1alpha1.RolloutResult) {
+	tt.t.Helper()
+
+	if ticket := tt.gate.Ticket; result.Hash != ticket.Hash || result.Time.Time.Before(ticket.Since.Time) {
+		tt.t.Errorf("the result is of %q, at %s; the ticket is for %q, since %s", result.Hash, result.Time, ticket.Hash, ticket.Since)
 	}
 }
 
@@ -188,19 +188,21 @@ func TestTicketGoesBackWithoutPlan(t *testing.T) {
 	tt.ticket()
 
 	if next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now); next != nil {
-		t.Fatalf("while the cluster runs well: %+v", next)
+		t.Fatalf("while the cluster runs well it ends: %+v", endingOf(next))
 	}
 
 	tt.gate.Turn.Healthy = false
 	next := TurnWithoutPlan(tt.cluster, tt.gate, tt.now)
 
-	if next == nil || next.State != v1alpha1.RolloutHeld || next.Last == nil || next.Last.Result != v1alpha1.RolloutReturned || next.Last.Hash != tt.status().Hash {
-		t.Fatalf("%+v", next)
+	tt.says("when the cluster is not well", next, ending{State: v1alpha1.RolloutHeld, Last: v1alpha1.RolloutReturned})
+
+	if asked := tt.status().Hash; next.Last.Hash != asked {
+		t.Fatalf("returned is the turn for %q, want that for %q", next.Last.Hash, asked)
 	}
 
 	tt.cluster.Status.Rollout = next
 	if again := TurnWithoutPlan(tt.cluster, tt.gate, tt.now); again != nil {
-		t.Errorf("a second time: %+v", again)
+		t.Errorf("it ends a second time: %+v", endingOf(again))
 	}
 }
 
@@ -218,16 +220,11 @@ func TestCrashAfterTheWrite(t *testing.T) {
 	tt.gate.Turn.Since = tt.now // when the next process began to look
 	tt.decide()
 
-	if status := tt.status(); status.State != v1alpha1.RolloutAdmitted || status.Last != nil {
-		t.Fatalf("after the crash: %s, %+v", status.State, status.Last)
-	}
+	tt.says("after the crash", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutAdmitted})
 
 	tt.pass(time.Minute)
 	tt.decide()
-
-	if status := tt.status(); status.Last == nil || status.Last.Result != v1alpha1.RolloutDone {
-		t.Errorf("a minute later: %s, %+v", status.State, status.Last)
-	}
+	tt.says("a minute later", tt.cluster.Status.Rollout, ending{Last: v1alpha1.RolloutDone})
 }
 
 // TestAnswerOfTheWriteIsLost has Omni take the changes, while this process never learns it: the call failed, or the status
@@ -283,8 +280,10 @@ func TestOldRefusal(t *testing.T) {
 	}
 
 	d := tt.run()
-	if status := tt.status(); status.State != v1alpha1.RolloutAdmitted || status.Last != nil || len(d.Done()) != 1 || d.Done()[0].To != "1.13.3" {
-		t.Fatalf("%+v, done %v", status, d.Done())
+	tt.says("after the admission", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutAdmitted})
+
+	if done := d.Done(); len(done) != 1 || done[0].To != "1.13.3" {
+		t.Fatalf("done %v, want the version 1.13.3", done)
 	}
 
 	// A refusal from after the admission ends the turn.
@@ -296,8 +295,8 @@ func TestOldRefusal(t *testing.T) {
 	tt.cluster.Status.Refusals = []v1alpha1.RefusedChange{refusal("demo")}
 	tt.decide()
 
-	if last := tt.status().Last; last == nil || last.Result != v1alpha1.RolloutUnsuccessful {
-		t.Errorf("%+v", tt.status())
+	if got := endingOf(tt.cluster.Status.Rollout).Last; got != v1alpha1.RolloutUnsuccessful {
+		t.Errorf("refused after the admission, the turn ended %q", got)
 	}
 }
 
@@ -331,8 +330,8 @@ func TestOutcomeOfTheWriteIsUnknown(t *testing.T) {
 			tt.pass(time.Second)
 			tt.run()
 
-			if last := tt.status().Last; last == nil || last.Result != v1alpha1.RolloutReturned {
-				t.Errorf("%+v", tt.status())
+			if got := endingOf(tt.cluster.Status.Rollout).Last; got != v1alpha1.RolloutReturned {
+				t.Errorf("a minute after the write the turn ended %q, want Returned", got)
 			}
 		})
 	}
@@ -366,8 +365,8 @@ func TestEndByAClockAhead(t *testing.T) {
 
 			tt.decide()
 
-			if last := tt.status().Last; !last.Time.Time.Equal(tt.now.Add(test.want)) {
-				t.Errorf("%+v, and it is %s", last, tt.now)
+			if end, want := tt.status().Last.Time, tt.now.Add(test.want); !end.Time.Equal(want) {
+				t.Errorf("the end is at %s, want %s; it is %s", end, want, tt.now)
 			}
 		})
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -152,6 +153,40 @@ func (tt *turns) override() {
 }
 
 func (tt *turns) status() v1alpha1.OmniClusterRollout { return *tt.cluster.Status.Rollout }
+
+// ending is what a status says of how a turn goes, and how one ended.
+type ending struct {
+	State   v1alpha1.RolloutState
+	Last    v1alpha1.RolloutOutcome
+	Failure string // the message
+}
+
+func endingOf(status *v1alpha1.OmniClusterRollout) ending {
+	if status == nil {
+		return ending{}
+	}
+
+	found := ending{State: status.State}
+
+	if status.Last != nil {
+		found.Last = status.Last.Result
+	}
+
+	if status.Failure != nil {
+		found.Failure = status.Failure.Message
+	}
+
+	return found
+}
+
+// says compares what a status says with what it has to say at that moment.
+func (tt *turns) says(moment string, status *v1alpha1.OmniClusterRollout, want ending) {
+	tt.t.Helper()
+
+	if diff := cmp.Diff(want, endingOf(status)); diff != "" {
+		tt.t.Fatalf("%s (-want +got):\n%s", moment, diff)
+	}
+}
 
 func (tt *turns) pass(d time.Duration) { tt.now = tt.now.Add(d) }
 
