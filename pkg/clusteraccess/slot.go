@@ -12,6 +12,20 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
+// The kinds of objects that work in workload clusters, as Waiting names them.
+const (
+	KindSecretSync  = "OmniSecretSync"
+	KindHelmRelease = "OmniHelmRelease"
+)
+
+// Waiting returns how many runs of a kind wait for a slot of their workload cluster, and how many for one of their namespace. An
+// object may wait for both, one after the other.
+func (c *Clusters) Waiting(kind string) (forCluster, forNamespace int) {
+	c.once.Do(c.makeLimiters)
+
+	return c.limiter.Waiting(kind), c.share(kind).Waiting(kind)
+}
+
 // enter takes one of the slots of a requester's cluster, and one of those that its namespace has for its kind, until release is
 // called, which may be called more than once.
 // Without a slot, release is nil and the reconcile ends; the object's status stays, because nothing is wrong.
@@ -26,7 +40,7 @@ import (
 func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outcome) {
 	c.once.Do(c.makeLimiters)
 
-	waiter := limiter.Waiter{Name: requester.name(), Wake: requester.waker()}
+	waiter := limiter.Waiter{Name: requester.name(), Kind: requester.kind(), Wake: requester.waker()}
 
 	exitCluster, ok := c.limiter.TryAcquire(keyOf(requester), 1, waiter)
 	if !ok {
@@ -34,7 +48,7 @@ func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outc
 	}
 
 	// After the cluster: who waits for that takes nothing from its namespace.
-	exitNamespace, ok := c.share(requester).TryAcquire(requester.Object.GetNamespace(), 1, waiter)
+	exitNamespace, ok := c.share(waiter.Kind).TryAcquire(requester.Object.GetNamespace(), 1, waiter)
 	if !ok {
 		exitCluster()
 
@@ -63,9 +77,18 @@ func (r Requester) waker() func() {
 	}
 }
 
-// share returns the limiter of a requester's kind, by namespace. Each kind has workers of its own.
-func (c *Clusters) share(requester Requester) *limiter.Limiter[string] {
-	if _, ok := requester.Object.(*v1alpha1.OmniSecretSync); ok {
+// kind is the kind of the requester's object.
+func (r Requester) kind() string {
+	if _, ok := r.Object.(*v1alpha1.OmniSecretSync); ok {
+		return KindSecretSync
+	}
+
+	return KindHelmRelease
+}
+
+// share returns the limiter of a kind, by namespace. Each kind has workers of its own.
+func (c *Clusters) share(kind string) *limiter.Limiter[string] {
+	if kind == KindSecretSync {
 		return c.syncs
 	}
 

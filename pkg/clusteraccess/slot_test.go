@@ -223,6 +223,16 @@ func TestANamespaceLeavesWorkersToOthers(t *testing.T) {
 		t.Error("releases have no share of their own")
 	}
 
+	for range clusters.Runs { // the first of these is the second run there
+		sync("other", "c0")
+	}
+
+	for kind, want := range map[string][2]int{KindSecretSync: {1, 1}, KindHelmRelease: {0, 1}} {
+		if forCluster, forNamespace := clusters.Waiting(kind); forCluster != want[0] || forNamespace != want[1] {
+			t.Errorf("%s: %d wait for their cluster and %d for their namespace, want %v", kind, forCluster, forNamespace, want)
+		}
+	}
+
 	first()
 	first()
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
@@ -50,8 +51,12 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *confirme
 	}
 
 	actions := metrics.NewHelmActions(omnihelmrelease.Actions()...)
-	if err := options.Registry.Register(actions); err != nil {
-		return fmt.Errorf("register metrics: %w", err)
+	waiting := metrics.NewWorkloadRuns(clusters.Waiting, clusteraccess.KindSecretSync, clusteraccess.KindHelmRelease)
+
+	for _, collector := range []prometheus.Collector{actions, waiting} {
+		if err := options.Registry.Register(collector); err != nil {
+			return fmt.Errorf("register metrics: %w", err)
+		}
 	}
 
 	rendering := options.Rendering

@@ -89,6 +89,7 @@ func (l *Limiter[K]) TryAcquire(key K, slots int64, waiter Waiter) (release func
 
 	if l.fit(key, slots, limit) {
 		l.take(key, slots)
+		l.of(key).remove(waiter.Name)
 
 		return sync.OnceFunc(func() { l.release(key, slots) }), true
 	}
@@ -106,6 +107,27 @@ func (l *Limiter[K]) Load() (taken int64, waiting int) {
 	defer l.mu.Unlock()
 
 	return l.taken, len(l.queue)
+}
+
+// Waiting returns how many callers of TryAcquire of a kind wait, where there is no Total. Those of a key of which no slot is taken
+// do not count: they come at once, or are gone.
+func (l *Limiter[K]) Waiting(kind string) (waiting int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	for _, own := range l.keys {
+		if own.taken == 0 {
+			continue
+		}
+
+		for i := range own.waiting {
+			if own.waiting[i].Kind == kind {
+				waiting++
+			}
+		}
+	}
+
+	return waiting
 }
 
 // release gives slots back. It wakes as many waiters as the key has slots, not as many as are free: it takes a moment

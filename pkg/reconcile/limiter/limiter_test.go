@@ -70,6 +70,49 @@ func TestTryAcquire(t *testing.T) {
 	}
 }
 
+// Those that wait are counted until they are woken, or have what they waited for, and not those that are gone.
+func TestWaiting(t *testing.T) {
+	l := New(Limits[string]{PerKey: 1})
+	enter := func(key, name, kind string) func() {
+		release, _ := l.TryAcquire(key, 1, Waiter{Name: name, Kind: kind, Wake: func() {}})
+
+		return release
+	}
+	want := func(when string, syncs, releases int) {
+		t.Helper()
+
+		if gotSyncs, gotReleases := l.Waiting("sync"), l.Waiting("release"); gotSyncs != syncs || gotReleases != releases {
+			t.Errorf("%s: %d syncs and %d releases wait, want %d and %d", when, gotSyncs, gotReleases, syncs, releases)
+		}
+	}
+
+	first, other := enter("omni", "a", "sync"), enter("else", "x", "sync")
+	want("nobody is refused", 0, 0)
+
+	for range 2 { // who tries again waits once
+		enter("omni", "b", "sync")
+		enter("omni", "c", "release")
+		enter("omni", "d", "sync")
+		enter("else", "y", "sync")
+	}
+
+	want("four are refused", 3, 1)
+
+	first() // wakes b; no slot is taken
+	want("the slot is free", 1, 0)
+
+	second := enter("omni", "c", "release") // by itself: nobody has woken it
+	want("one of them has the slot", 2, 0)
+
+	second() // wakes d
+	other()  // wakes y
+	want("all are woken", 0, 0)
+
+	if len(l.keys) != 0 {
+		t.Errorf("%d keys are kept", len(l.keys))
+	}
+}
+
 func TestTryAcquireWithoutABound(t *testing.T) {
 	l := New(Limits[string]{Slow: func(string) bool { return true }})
 

@@ -6,6 +6,8 @@ import "slices"
 type Waiter struct {
 	// Name identifies a caller of a key, which waits at most once. A caller without a name does not wait.
 	Name string
+	// Kind is what Waiting counts a caller as. May be empty.
+	Kind string
 	// Wake makes the caller try again. It must not block.
 	Wake func()
 }
@@ -23,6 +25,16 @@ func (s *slots) add(waiter Waiter) {
 		s.waiting = append(s.waiting, waiter)
 		s.known[waiter.Name] = struct{}{}
 	}
+}
+
+// remove removes a waiter that has its slots: it tried again by itself.
+func (s *slots) remove(name string) {
+	if _, waits := s.known[name]; !waits {
+		return
+	}
+
+	delete(s.known, name)
+	s.waiting = slices.DeleteFunc(s.waiting, func(waiter Waiter) bool { return waiter.Name == name })
 }
 
 // next removes and returns the first waiters.
