@@ -43,14 +43,14 @@ func TestAuditLevels(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			s := startServerWith(t, func(config *apiserver.Config) {
+			s := startServer(t, withConfig(func(config *apiserver.Config) {
 				options := genericoptions.NewAuditOptions()
 				options.PolicyFile, options.LogOptions.Path = policy, log
 
 				if err := apiserver.ApplyAudit(options, &config.Generic.Config); err != nil {
 					t.Fatal(err)
 				}
-			})
+			}))
 			s.everyRequest(t)
 
 			for request, event := range auditEvents(t, log) {

@@ -17,14 +17,14 @@ import (
 // the user wrote where secrets may be.
 func TestAuditOfRefusals(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "audit.log")
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		options := genericoptions.NewAuditOptions()
 		options.LogOptions.Path = log
 
 		if err := apiserver.ApplyAudit(options, &config.Generic.Config); err != nil {
 			t.Fatal(err)
 		}
-	})
+	}))
 
 	const (
 		base     = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/"

@@ -42,7 +42,7 @@ func TestAuditToAWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		options := genericoptions.NewAuditOptions()
 		options.WebhookOptions.ConfigFile = kubeconfig
 		options.WebhookOptions.BatchOptions.Mode = genericoptions.ModeBlocking
@@ -50,7 +50,7 @@ func TestAuditToAWebhook(t *testing.T) {
 		if err := apiserver.ApplyAudit(options, &config.Generic.Config); err != nil {
 			t.Fatal(err)
 		}
-	})
+	}))
 	s.everyRequest(t)
 
 	mu.Lock()

@@ -38,7 +38,7 @@ func (u *unreadAnswer) Write(text []byte) (int, error) {
 // deepPatch is a merge patch that takes much memory to apply, and changes nothing: the kind has no such field.
 func deepPatch(levels int) string { return `{"spec":{"nothing":` + deepValue(levels) + "}}" }
 
-// deepValue is about as long as the body of a request may be. It is for startServerFor.
+// deepValue is about as long as the body of a request may be. It is for a server withSmallBodies.
 func deepValue(levels int) string {
 	return strings.Repeat(`{"a":`, levels) + `"` + strings.Repeat("x", foreigntest.Load(900<<10)) + `"` + strings.Repeat("}", levels)
 }
@@ -48,7 +48,7 @@ func deepValue(levels int) string {
 func TestUnreadAnswerHoldsNothing(t *testing.T) {
 	begun, blocked := make(chan struct{}), make(chan struct{})
 
-	s := startServerFor(t, func(config *apiserver.Config) {
+	s := startServer(t, withSmallBodies(), withConfig(func(config *apiserver.Config) {
 		generic := &config.Generic.Config
 		build, begin := generic.BuildHandlerChainFunc, sync.OnceFunc(func() { close(begun) })
 
@@ -63,7 +63,7 @@ func TestUnreadAnswerHoldsNothing(t *testing.T) {
 				next.ServeHTTP(w, r)
 			})
 		}
-	})
+	}))
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("deep"))
 
 	request := s.mergePatch(t.Context(), t, deepPatch(140))
@@ -90,7 +90,7 @@ func TestAbandonedPatchesAreBounded(t *testing.T) {
 	// clientTimeout is less than a patch takes, and more than it takes to send it.
 	clientTimeout := time.Duration(foreigntest.Load(int(700 * time.Millisecond)))
 
-	s := startServerFor(t)
+	s := startServer(t, withSmallBodies())
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("deep"))
 
 	patch := deepPatch(90)

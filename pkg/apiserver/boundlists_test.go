@@ -29,10 +29,10 @@ func TestMemoryOfTables(t *testing.T) {
 
 	times := foreigntest.AtOnce(8)
 
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		config.ListBytes = int64(foreigntest.Load(8 << 20))
 		config.ListsWaitFor(10 * time.Minute) // each waits for all before it, on any machine
-	})
+	}))
 
 	for i := range objects {
 		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
@@ -55,10 +55,10 @@ func TestMemoryOfTables(t *testing.T) {
 func TestMemoryOfTemplates(t *testing.T) {
 	const bound = 192 << 20 // one takes 90 MiB
 
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		config.ListBytes = int64(foreigntest.Load(96 << 20))
 		config.ListsWaitFor(10 * time.Minute)
-	})
+	}))
 
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, strings.ReplaceAll(withText("c", "", foreigntest.Load(45_000)), "1,", "[],"))
 	s.mustCall(t, http.StatusCreated, http.MethodPost, strings.Replace(clusters, "omniclusters", "omnicontrolplanes", 1), asJSON,
@@ -79,7 +79,7 @@ func TestTablesHaveNoWhiteSpace(t *testing.T) {
 func checkTables(t *testing.T, listBytes int64) {
 	t.Helper()
 
-	s := startServerWith(t, func(config *apiserver.Config) { config.ListBytes = listBytes })
+	s := startServer(t, withConfig(func(config *apiserver.Config) { config.ListBytes = listBytes }))
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large("c"))
 
 	for _, path := range []string{"", "/c", "/c/status"} {
@@ -147,10 +147,10 @@ func (s *server) readNothing(ctx context.Context, t *testing.T, path string) {
 
 // TestListsWait: lists wait for each other, and are refused after the timeout; all other requests go on.
 func TestListsWait(t *testing.T) {
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		config.ListBytes = int64(foreigntest.Load(1 << 20))
 		config.ListsWaitFor(300 * time.Millisecond)
-	})
+	}))
 
 	for i := range 16 {
 		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
@@ -206,11 +206,11 @@ func TestListsWait(t *testing.T) {
 // TestUnreadAnswersEnd: a client that reads nothing of a list, and does not go, gives its room back when its request has taken
 // too long. Other requests of its connection go on.
 func TestUnreadAnswersEnd(t *testing.T) {
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		config.ListBytes = int64(foreigntest.Load(1 << 20))
 		config.ListsWaitFor(100 * time.Millisecond)
 		config.Generic.RequestTimeout = 4 * time.Second // its answer ends after five
-	})
+	}))
 
 	for i := range 16 {
 		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, asJSON, large(fmt.Sprintf("c%d", i)))
@@ -252,11 +252,11 @@ func TestUnreadWatchesEnd(t *testing.T) {
 		short = clusters + "?limit=1"
 	)
 
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		config.ListBytes = 1 << 20
 		config.ListsWaitFor(100 * time.Millisecond)
 		config.Generic.RequestTimeout = 4 * time.Second // a write that nobody reads ends after five
-	})
+	}))
 
 	made := 0
 	fill := func(objects int) {

@@ -22,11 +22,11 @@ func (w *warned) HandleWarningHeader(int, string, string) { *w++ }
 
 // Where no controller serves, each request that a controller would have to follow is answered with a warning, and no other.
 func TestNamespacesWithoutController(t *testing.T) {
-	server := startServerWith(t, func(config *apiserver.Config) {
+	server := startServer(t, withConfig(func(config *apiserver.Config) {
 		plugin := controllernamespaces.New()
 		plugin.SetControllerNamespaces([]string{"served"})
 		config.Generic.AdmissionControl = admission.NewChainHandler(plugin)
-	})
+	}))
 
 	var heard warned
 

@@ -19,7 +19,7 @@ func TestEncryptionKeysAreReadAgain(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "encryption.yaml")
 	writeFile(t, file, encryptWith(firstKey))
 
-	r := runServerOn(t, func(o *genericoptions.EtcdOptions) {
+	r := runServer(t, func(o *genericoptions.EtcdOptions) {
 		o.EncryptionProviderConfigFilepath, o.EncryptionProviderConfigAutomaticReload = file, true
 	})
 	want := map[string]string{}

@@ -47,7 +47,7 @@ func TestEncryptionKeyIsChanged(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "encryption.yaml")
 			writeFile(t, file, encryptWith(step.keys))
 
-			s := startServerOn(t, dir, func(o *genericoptions.EtcdOptions) { o.EncryptionProviderConfigFilepath = file })
+			s := startServer(t, onDirectory(dir), withStorage(func(o *genericoptions.EtcdOptions) { o.EncryptionProviderConfigFilepath = file }))
 			step.do(t, s)
 
 			for name, key := range step.want {

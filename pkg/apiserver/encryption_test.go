@@ -45,7 +45,7 @@ func TestEncryptionAtRest(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
-			s := startServerOn(t, dir, func(o *genericoptions.EtcdOptions) { o.EncryptionProviderConfigFilepath = test.config })
+			s := startServer(t, onDirectory(dir), withStorage(func(o *genericoptions.EtcdOptions) { o.EncryptionProviderConfigFilepath = test.config }))
 			clusters := s.client.OmniV1alpha1().OmniClusters("default")
 
 			if _, err := clusters.Create(t.Context(), newCluster("one", marker), metav1.CreateOptions{}); err != nil {

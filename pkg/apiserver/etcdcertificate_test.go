@@ -11,6 +11,8 @@ import (
 
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/util/cert"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 )
 
 // TestEtcdClientCertificateIsReadAgain: client certificates for an external etcd are renewed on disk. New connections
@@ -25,12 +27,12 @@ func TestEtcdClientCertificateIsReadAgain(t *testing.T) {
 	writeFile(t, ca, string(first.certificate))
 	first.write(t, certificate, key)
 
-	s := startServerBehind(t, func(o *genericoptions.EtcdOptions) {
+	s := startServer(t, onEtcd(etcdtest.Start(t, t.TempDir()).Endpoint()), withStorage(func(o *genericoptions.EtcdOptions) {
 		r.between(o)
 
 		transport := &o.StorageConfig.Transport
 		transport.TrustedCAFile, transport.CertFile, transport.KeyFile = ca, certificate, key
-	})
+	}))
 	s.make(t, "before")
 
 	if !shown.is(first) {

@@ -11,9 +11,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 )
 
-// TestFullStorage: a refused write says why and what to do; reads and deletions go on.
-func TestFullStorage(t *testing.T) {
-	s := startServerOn(t, t.TempDir(), nil, embeddedetcd.Quota(4<<20))
+// TestEtcdQuotaReached: a refused write says why and what to do; reads and deletions go on.
+func TestEtcdQuotaReached(t *testing.T) {
+	s := startServer(t, withEtcd(embeddedetcd.Quota(4<<20)))
 	connections := s.client.OmniV1alpha1().OmniConnections("default")
 
 	var err error

@@ -26,7 +26,7 @@ func TestAFailedStartEndsTheStorage(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	applyOptions(t, config, etcd.Endpoint(), nil)
+	applyOptions(t, config, etcd.Endpoint())
 
 	var made, ended atomic.Int32
 

@@ -15,31 +15,31 @@ import (
 )
 
 const (
-	// These are environment variables: how many bytes TestFullStore stores, and the directory where. If the directory
+	// These are environment variables: how many bytes TestMemoryOfFullStore stores, and the directory where. If the directory
 	// has objects already, the test stores nothing.
 	fullStoreBytes = "FULL_STORE_BYTES"
 	fullStoreDir   = "FULL_STORE_DIR"
 )
 
-// TestFullStore measures the memory of a server whose limit is used up, in a process that does nothing else:
+// TestMemoryOfFullStore measures the memory of a server whose limit is used up, in a process that does nothing else:
 //
 //	export FULL_STORE_BYTES=100663296 FULL_STORE_DIR=$(mktemp -d)
-//	go test ./pkg/apiserver -run TestFullStore                                    # stores
-//	GOMEMLIMIT=912680550 go test ./pkg/apiserver -run TestFullStore -count=1 -v   # starts on it, and lists eight times in parallel
+//	go test ./pkg/apiserver -run TestMemoryOfFullStore                                    # stores
+//	GOMEMLIMIT=912680550 go test ./pkg/apiserver -run TestMemoryOfFullStore -count=1 -v   # starts on it, and lists eight times in parallel
 //
 // GOMEMLIMIT is 85 % of the container's memory, as the program sets it. It is no part of the suite, which asserts the same
 // with less: TestMemoryOfLists, TestMemoryOfTables.
-func TestFullStore(t *testing.T) {
+func TestMemoryOfFullStore(t *testing.T) {
 	wanted, err := strconv.Atoi(os.Getenv(fullStoreBytes))
 	if err != nil {
 		t.Skipf("%s is not set", fullStoreBytes)
 	}
 
 	anonymous := watchResident(t)
-	s := start(t, os.Getenv(fullStoreDir), nil, func(config *apiserver.Config) {
+	s := startServer(t, onDirectory(os.Getenv(fullStoreDir)), withConfig(func(config *apiserver.Config) {
 		config.ListBytes = 96 << 20
 		config.ListsWaitFor(startTimeout)
-	})
+	}))
 
 	var objects int64
 

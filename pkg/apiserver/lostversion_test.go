@@ -19,7 +19,7 @@ import (
 // A watch from a version that a restored storage has not reached ends with an event of reason Expired. An error of the request would
 // not do: a RetryWatcher, such as Argo CD's, takes it for a passing failure and asks for the same version for ever.
 func TestLostVersionEndsWatches(t *testing.T) {
-	s := startServerOn(t, t.TempDir(), nil)
+	s := startServer(t)
 	machines := s.client.OmniV1alpha1().OmniMachines("default")
 
 	list, err := machines.List(t.Context(), metav1.ListOptions{})
@@ -60,7 +60,7 @@ func (listing) IsWatchListSemanticsUnSupported() bool { return true }
 
 // A reflector whose version was lost lists again.
 func TestLostVersionMakesReflectorsList(t *testing.T) {
-	s := startServerOn(t, t.TempDir(), nil)
+	s := startServer(t)
 	machines := s.client.OmniV1alpha1().OmniMachines("default")
 	lists := make(chan struct{}, 2)
 

@@ -31,7 +31,7 @@ func TestEmptyPatchEncrypts(t *testing.T) {
 		writeFile(t, file, encryptWith(keys))
 
 		t.Run(keys[7:13], func(t *testing.T) {
-			s := startServerOn(t, dir, func(o *genericoptions.EtcdOptions) { o.EncryptionProviderConfigFilepath = file })
+			s := startServer(t, onDirectory(dir), withStorage(func(o *genericoptions.EtcdOptions) { o.EncryptionProviderConfigFilepath = file }))
 
 			if keys == firstKey {
 				s.make(t, "old")

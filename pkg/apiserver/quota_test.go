@@ -47,7 +47,7 @@ func wantExceeded(t *testing.T, err error, parts ...string) {
 }
 
 func TestObjectsPerNamespace(t *testing.T) {
-	s := startServerWith(t, withLimits(quota.Limits{NamespaceObjects: 2, Objects: 3}))
+	s := startServer(t, withConfig(withLimits(quota.Limits{NamespaceObjects: 2, Objects: 3})))
 
 	for _, name := range []string{"m1", "m2"} {
 		if err := s.create(t, "a", name, 10, metav1.CreateOptions{}); err != nil {
@@ -84,13 +84,13 @@ func TestFullNamespace(t *testing.T) {
 
 	// The namespace has more than the limit allows, stored before the limit was set.
 	t.Run("before", func(t *testing.T) {
-		s := startServerOn(t, dir, nil)
+		s := startServer(t, onDirectory(dir))
 		if err := s.create(t, "a", "m", 20_000, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	})
 
-	s := start(t, dir, nil, withLimits(quota.Limits{NamespaceBytes: 15_000}))
+	s := startServer(t, onDirectory(dir), withConfig(withLimits(quota.Limits{NamespaceBytes: 15_000})))
 	machines := s.client.OmniV1alpha1().OmniMachines("a")
 
 	wantExceeded(t, s.create(t, "a", "other", 100, metav1.CreateOptions{}), "limited: bytes=15000", "--max-bytes-per-namespace")
@@ -138,7 +138,7 @@ func TestFullNamespace(t *testing.T) {
 func TestBurst(t *testing.T) {
 	const limit, writers, each = 10, 4, 10
 
-	s := startServerWith(t, withLimits(quota.Limits{NamespaceObjects: limit}))
+	s := startServer(t, withConfig(withLimits(quota.Limits{NamespaceObjects: limit})))
 
 	var (
 		writing sync.WaitGroup
@@ -170,8 +170,8 @@ func TestBurst(t *testing.T) {
 // TestReplicasCountTogether: a replica sees what the others write.
 func TestReplicasCountTogether(t *testing.T) {
 	limits := withLimits(quota.Limits{NamespaceObjects: 1})
-	first := startServerWith(t, limits)
-	second := replica(t, first.etcd, nil, limits)
+	first := startServer(t, withConfig(limits))
+	second := startServer(t, onEtcd(first.etcd), withConfig(limits))
 
 	if err := first.create(t, "a", "m1", 10, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

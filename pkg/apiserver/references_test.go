@@ -30,12 +30,12 @@ func (editor) Authorize(_ context.Context, asked authorizer.Attributes) (authori
 // With --check-references, a user cannot make an object use a Secret that the user may not get, whatever the verb of
 // the write. Everything else goes on: other changes of objects that use the Secret, their status, their deletion.
 func TestReferencesAreChecked(t *testing.T) {
-	server := startServerWith(t, func(config *apiserver.Config) {
+	server := startServer(t, withConfig(func(config *apiserver.Config) {
 		plugin := references.New()
 		plugin.SetCheckReferences(true)
 		plugin.SetAuthorizer(editor{})
 		config.Generic.AdmissionControl = admission.NewChainHandler(plugin)
-	})
+	}))
 	syncs := server.client.OmniV1alpha1().OmniSecretSyncs("default")
 
 	sync := func(name, source string) *v1alpha1.OmniSecretSync {

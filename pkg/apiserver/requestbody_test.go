@@ -134,7 +134,7 @@ func TestManyValuesAreRefused(t *testing.T) {
 // TestDeepPatchesAreBounded: the library that merges patches keeps the rest of the text at each level. A long and deep patch
 // is refused, and others run one after another if they take much.
 func TestDeepPatchesAreBounded(t *testing.T) {
-	s := startServerFor(t)
+	s := startServer(t, withSmallBodies())
 	s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, jsonBody, clusterJSON("deep"))
 
 	patch := func(contentType string, levels int) string {

@@ -28,9 +28,9 @@ func (c *frontProxyCA) VerifyOptions() (x509.VerifyOptions, bool) {
 // it can authenticate callers.
 func TestServerWaitsForTheRequestHeaderCA(t *testing.T) {
 	ca := &frontProxyCA{}
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		config.Generic.Authentication.RequestHeaderConfig = &authenticatorfactory.RequestHeaderConfig{CAContentProvider: ca}
-	})
+	}))
 
 	for _, tc := range []struct {
 		loaded bool

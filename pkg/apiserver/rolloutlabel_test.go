@@ -51,9 +51,9 @@ func (r *oneRight) Authorize(_ context.Context, asked authorizer.Attributes) (au
 // The example protects the label by which stages select clusters, evaluated by this server's own plugin.
 func TestRolloutLabelIsProtected(t *testing.T) {
 	admin := &oneRight{verb: "update", resource: "omnirolloutpolicies", namespace: "fleet"}
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		config.Generic.AdmissionControl = admission.NewChainHandler(policyPlugin(t, admin, "rollout-label.yaml", "fleet", "other"))
-	})
+	}))
 
 	for _, namespace := range []string{"fleet", "other"} {
 		for name, labels := range map[string]map[string]string{"labelled": {"tier": "prod"}, "bare": nil} {

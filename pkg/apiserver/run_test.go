@@ -46,14 +46,8 @@ type running struct {
 	done   chan error
 }
 
-func runServer(t *testing.T) *running {
-	t.Helper()
-
-	return runServerOn(t, nil)
-}
-
-// runServerOn runs a server with changes to its storage options.
-func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *running {
+// runServer runs a server with changes to its storage options.
+func runServer(t *testing.T, changes ...func(*genericoptions.EtcdOptions)) *running {
 	t.Helper()
 
 	etcd := etcdtest.Start(t, t.TempDir())
@@ -63,7 +57,7 @@ func runServerOn(t *testing.T, change func(*genericoptions.EtcdOptions)) *runnin
 		t.Fatal(err)
 	}
 
-	applyOptions(t, config, etcd.Endpoint(), change)
+	applyOptions(t, config, etcd.Endpoint(), changes...)
 	serveTLS(t, config)
 	config.FinishWithin(requestGracePeriod)
 

@@ -16,9 +16,9 @@ import (
 // The example keeps teams that share an Omni from taking over each other's clusters, evaluated by this server's own plugin.
 func TestTakingOverIsProtected(t *testing.T) {
 	right := &oneRight{verb: "adopt", resource: "omniclusters", namespace: "team-a"}
-	s := startServerWith(t, func(config *apiserver.Config) {
+	s := startServer(t, withConfig(func(config *apiserver.Config) {
 		config.Generic.AdmissionControl = admission.NewChainHandler(policyPlugin(t, right, "shared-omni.yaml", "team-a", "other"))
-	})
+	}))
 
 	for _, namespace := range []string{"team-a", "other"} {
 		if err := createToTakeOver(t, s, namespace, "plain", false, ""); err != nil {

@@ -27,7 +27,7 @@ func startsToLoseStorage() map[string]func(*testing.T) (*server, func()) {
 		return func(t *testing.T) (*server, func()) {
 			r := newRelay(t)
 
-			return startServerBehind(t, r.between), func() { end(r) }
+			return startServer(t, onEtcd(etcdtest.Start(t, t.TempDir()).Endpoint()), withStorage(r.between)), func() { end(r) }
 		}
 	}
 
@@ -43,9 +43,9 @@ func startToStopEtcd(t *testing.T) (*server, func()) {
 	t.Helper()
 
 	etcd := etcdtest.Start(t, t.TempDir())
-	s := replica(t, etcd.Endpoint(), nil, func(config *apiserver.Config) {
+	s := startServer(t, onEtcd(etcd.Endpoint()), withConfig(func(config *apiserver.Config) {
 		apiserver.StoreIn(&config.Generic.Config, etcd.Storage)
-	})
+	}))
 
 	return s, func() {
 		if err := etcd.Stop(); err != nil {
@@ -120,7 +120,7 @@ func TestExpired(t *testing.T) {
 	t.Run("before", func(t *testing.T) { page = firstPageThenCompacted(t, dir) })
 
 	// After a restart no cache has the old states.
-	s := startServerOn(t, dir, nil)
+	s := startServer(t, onDirectory(dir))
 	machines := s.client.OmniV1alpha1().OmniMachines("default")
 
 	_, err := machines.List(t.Context(), metav1.ListOptions{Limit: 2, Continue: page.Continue})
@@ -161,7 +161,7 @@ func firstPageThenCompacted(t *testing.T, dir string) *v1alpha1.OmniMachineList 
 
 	var endpoint string
 
-	s := startServerOn(t, dir, func(options *genericoptions.EtcdOptions) { endpoint = options.StorageConfig.Transport.ServerList[0] })
+	s := startServer(t, onDirectory(dir), withStorage(func(options *genericoptions.EtcdOptions) { endpoint = options.StorageConfig.Transport.ServerList[0] }))
 	machines := s.client.OmniV1alpha1().OmniMachines("default")
 
 	for i := range 3 {

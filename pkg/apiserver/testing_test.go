@@ -1,11 +1,13 @@
 package apiserver_test
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 	"time"
 
@@ -37,61 +39,58 @@ type server struct {
 	ledger *quota.Ledger
 }
 
-func startServer(t *testing.T) *server {
-	t.Helper()
-
-	return startServerOn(t, t.TempDir(), nil)
+// settings are how a server is started.
+type settings struct {
+	directory string                // of the embedded etcd; empty: a new one
+	etcd      []embeddedetcd.Option // of the embedded etcd
+	endpoint  string                // of an etcd that runs, instead of the embedded one
+	storage   []func(*genericoptions.EtcdOptions)
+	config    []func(*apiserver.Config)
 }
 
-// startServerFor starts a server for requests whose texts are a part of the largest, as foreigntest.Load makes them: what the
-// work for all requests may take is the same part of what it is, so that they wait for each other as the largest do.
-func startServerFor(t *testing.T, configure ...func(*apiserver.Config)) *server {
-	t.Helper()
+type setting func(*settings)
 
-	return startServerWith(t, func(config *apiserver.Config) {
-		config.BodiesWithin(int64(foreigntest.Load(apiserver.BodiesBudget)))
+// onDirectory has the embedded etcd use a data directory, which may have data.
+func onDirectory(dir string) setting { return func(s *settings) { s.directory = dir } }
 
-		for _, change := range configure {
-			change(config)
-		}
-	})
+// withEtcd starts the embedded etcd with options.
+func withEtcd(options ...embeddedetcd.Option) setting {
+	return func(s *settings) { s.etcd = append(s.etcd, options...) }
 }
 
-// startServerOn starts a server on a data directory, with changes to its storage options.
-func startServerOn(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), options ...embeddedetcd.Option) *server {
-	t.Helper()
+// onEtcd has the server reach an etcd that runs through its endpoint.
+func onEtcd(endpoint string) setting { return func(s *settings) { s.endpoint = endpoint } }
 
-	return start(t, dir, change, func(*apiserver.Config) {}, options...)
+// withStorage changes the options of the storage, such as its endpoint to a relay.
+func withStorage(change func(*genericoptions.EtcdOptions)) setting {
+	return func(s *settings) { s.storage = append(s.storage, change) }
 }
 
-// startServerWith starts a server with changes to its configuration.
-func startServerWith(t *testing.T, configure func(*apiserver.Config)) *server {
-	t.Helper()
-
-	return start(t, t.TempDir(), nil, configure)
+// withConfig changes the server's configuration.
+func withConfig(change func(*apiserver.Config)) setting {
+	return func(s *settings) { s.config = append(s.config, change) }
 }
 
-func start(t *testing.T, dir string, change func(*genericoptions.EtcdOptions), configure func(*apiserver.Config), options ...embeddedetcd.Option) *server {
-	t.Helper()
-
-	etcd := etcdtest.Start(t, dir, options...)
-
-	return replica(t, etcd.Endpoint(), change, func(config *apiserver.Config) {
-		apiserver.StoreIn(&config.Generic.Config, etcd.Storage)
-		configure(config)
-	})
+// withSmallBodies is for requests whose texts are a part of the largest, as foreigntest.Load makes them: what the work for all
+// requests may take is the same part of what it is, so that they wait for each other as the largest do.
+func withSmallBodies() setting {
+	return withConfig(func(config *apiserver.Config) { config.BodiesWithin(int64(foreigntest.Load(apiserver.BodiesBudget))) })
 }
 
-// startServerBehind starts a server that reaches its etcd through what change makes of the endpoint, such as a relay.
-func startServerBehind(t *testing.T, change func(*genericoptions.EtcdOptions)) *server {
+// startServer starts a server on an embedded etcd, which it calls directly, unless a setting says otherwise.
+func startServer(t *testing.T, changes ...setting) *server {
 	t.Helper()
 
-	return replica(t, etcdtest.Start(t, t.TempDir()).Endpoint(), change, func(*apiserver.Config) {})
-}
+	var with settings
+	for _, change := range changes {
+		change(&with)
+	}
 
-// replica starts a server on an etcd that runs.
-func replica(t *testing.T, etcd string, change func(*genericoptions.EtcdOptions), configure func(*apiserver.Config)) *server {
-	t.Helper()
+	if with.endpoint == "" {
+		etcd := etcdtest.Start(t, cmp.Or(with.directory, t.TempDir()), with.etcd...)
+		direct := func(config *apiserver.Config) { apiserver.StoreIn(&config.Generic.Config, etcd.Storage) }
+		with.endpoint, with.config = etcd.Endpoint(), slices.Insert(with.config, 0, direct)
+	}
 
 	config, err := apiserver.NewConfig()
 	if err != nil {
@@ -99,8 +98,11 @@ func replica(t *testing.T, etcd string, change func(*genericoptions.EtcdOptions)
 	}
 
 	config.Registry.RequireDeletionConfirmation = true
-	applyOptions(t, config, etcd, change)
-	configure(config)
+	applyOptions(t, config, with.endpoint, with.storage...)
+
+	for _, change := range with.config {
+		change(config)
+	}
 
 	made, err := config.Complete().New()
 	if err != nil {
@@ -120,7 +122,7 @@ func replica(t *testing.T, etcd string, change func(*genericoptions.EtcdOptions)
 		t.Fatal(err)
 	}
 
-	s := &server{url: listener.URL, client: client, etcd: etcd, ledger: made.Ledger}
+	s := &server{url: listener.URL, client: client, etcd: with.endpoint, ledger: made.Ledger}
 	s.waitForStorage(t)
 
 	return s
@@ -133,13 +135,13 @@ func bufferingLittle(ctx context.Context, connection net.Conn) context.Context {
 	return ctx
 }
 
-func applyOptions(t *testing.T, config *apiserver.Config, endpoint string, change func(*genericoptions.EtcdOptions)) {
+func applyOptions(t *testing.T, config *apiserver.Config, endpoint string, changes ...func(*genericoptions.EtcdOptions)) {
 	t.Helper()
 
 	storage := genericoptions.NewEtcdOptions(storagebackend.NewDefaultConfig("/registry", config.StorageCodec()))
 	storage.StorageConfig.Transport.ServerList = []string{endpoint}
 
-	if change != nil {
+	for _, change := range changes {
 		change(storage)
 	}
 
