@@ -43,6 +43,7 @@ type memoryBudget struct {
 	small int64  // what takes no more is not counted
 	until string // what who waits waits for
 	whole bool   // who is refused again waits for the whole share
+	first bool   // who waits is before all others
 }
 
 func newMemoryBudget(total, share, small int64, until string) memoryBudget {
@@ -69,7 +70,12 @@ func (b memoryBudget) next(waited, refused int64) int64 {
 // enter waits until there is room. What is returned gives it back, once, however often it is called. The error is that of
 // ctx.
 func (b memoryBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
-	release, err = b.bytes.Acquire(ctx, tenant, b.counted(cost))
+	acquire := b.bytes.Acquire
+	if b.first {
+		acquire = b.bytes.AcquireFirst
+	}
+
+	release, err = acquire(ctx, tenant, b.counted(cost))
 	if err != nil {
 		return nil, &noRoomError{b.until, err}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"path"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -134,6 +135,62 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
+	recordMemory.wantEmpty(t)
+}
+
+// The room that is free next goes to an uninstall, although others waited before: when it has not had any for an hour, its release is
+// left behind.
+func TestAnUninstallHasRoomBeforeOthers(t *testing.T) {
+	asked := make(chan string, 1)
+	cluster := newFakeCluster(t)
+	cluster.configMaps = func(to http.ResponseWriter, request *http.Request) {
+		select {
+		case asked <- path.Base(request.URL.Path):
+		default: // only the first counts
+		}
+
+		refuse(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
+	}
+
+	compared := applied(1, common.StatusDeployed, largeManifest(foreigntest.Load(40_000)), nil)
+	removed := applied(1, common.StatusDeployed, strings.Replace(compared.Manifest, "name: a", "name: b", 1), nil)
+	removed.Name = "removed"
+
+	cluster.add(t, compared)
+	cluster.add(t, removed)
+
+	clientOf := func(name string) *Client {
+		return New(Target{Config: cluster.config(), Name: name, Namespace: "apps", Tenant: "busy"}, logr.Discard(), time.Second)
+	}
+	forOne := int64(foreigntest.Load(30 * mib))
+	others, room := mustTry(t, recordMemory, "busy", tenantRecordBytes-forOne), mustTry(t, recordMemory, "busy", forOne)
+
+	var all sync.WaitGroup
+
+	for i, do := range []func(){
+		func() { _, _ = clientOf("demo").Drift(t.Context(), 1, nil) },
+		func() {
+			_ = clientOf("removed").Run(t.Context(), Request{
+				Decision: Decision{Action: ActionUninstall}, Settings: Settings{Timeout: time.Minute},
+				Observed: &Observed{Revisions: []Revision{{Number: 1, Status: StatusDeployed}}},
+			})
+		},
+	} {
+		all.Go(do)
+
+		for waiters(recordMemory) <= i {
+			time.Sleep(time.Millisecond)
+		}
+	}
+
+	room()
+
+	if name := <-asked; name != "b" {
+		t.Errorf("%s was asked for, which is not in the release that is uninstalled", name)
+	}
+
+	others()
+	all.Wait()
 	recordMemory.wantEmpty(t)
 }
 

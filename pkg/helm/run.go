@@ -112,6 +112,9 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	defer context.AfterFunc(soft, func() { time.AfterFunc(c.grace, cancelHard) })()
 
 	room := newRecordRoom(c.target.Tenant)
+	// A deletion that has found no room for an hour leaves the release behind.
+	room.budget.first = request.Decision.Action == ActionUninstall
+
 	prepare := func() (*execution, error) { return c.newExecution(ctx, hard, soft, request, room) }
 
 	x, err := prepare()

@@ -112,6 +112,46 @@ func TestOrder(t *testing.T) {
 	})
 }
 
+// Who comes first is served before those that waited already, and behind others that come first.
+func TestAcquireFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := New(Limits[string]{Total: 1})
+		begun := make(chan string, 4)
+		hold, ok := l.TryAcquire("x", 1, Waiter{})
+
+		for _, one := range []struct {
+			name    string
+			acquire func(context.Context, string, int64) (func(), error)
+		}{{"a", l.Acquire}, {"b", l.AcquireFirst}, {"c", l.Acquire}, {"d", l.AcquireFirst}} {
+			go func() {
+				release, err := one.acquire(t.Context(), one.name, 1)
+				if err != nil {
+					t.Error(err)
+
+					return
+				}
+
+				begun <- one.name
+				release()
+			}()
+
+			synctest.Wait()
+		}
+
+		if !ok || len(begun) != 0 {
+			t.Fatal("more than one slot was free")
+		}
+
+		hold()
+
+		for _, want := range []string{"b", "d", "a", "c"} {
+			if got := <-begun; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+		}
+	})
+}
+
 // Who gives up is never in the way, also if it got a slot at the same moment.
 func TestGivingUp(t *testing.T) {
 	l := New(Limits[string]{Total: 1})

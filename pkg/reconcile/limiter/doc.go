@@ -2,7 +2,7 @@
 // cluster, a host of charts), or how much of one thing they hold together (memory), so that one slow or large user
 // cannot occupy what all share.
 //
-// A Limiter serves its callers in the order of their arrival; smaller requests pass those that need more of a total
-// than is free. Acquire waits; it is for goroutines of their own. TryAcquire does not wait, because runs of controllers
+// A Limiter serves its callers in the order of their arrival, those of AcquireFirst before all others; smaller requests pass
+// those that need more of a total than is free. Acquire waits; it is for goroutines of their own. TryAcquire does not wait, because runs of controllers
 // must not occupy a worker meanwhile: a caller without a slot is woken later.
 package limiter

@@ -38,13 +38,14 @@ type Limiter[K comparable] struct {
 	taken   int64
 	keys    map[K]*slots  // by resource
 	tenants map[K]int64   // the slots that each has
-	queue   []*request[K] // of Acquire, the longest waiting first
+	queue   []*request[K] // of AcquireFirst, then of Acquire, each the longest waiting first
 }
 
 // request is a waiting call of Acquire.
 type request[K comparable] struct {
 	key     K
 	slots   int64
+	first   bool          // before all that are not
 	granted chan struct{} // closed when it has them
 }
 
@@ -57,7 +58,17 @@ func New[K comparable](limits Limits[K]) *Limiter[K] {
 // are gets all of them. The longest waiting caller is first, but smaller requests behind it may pass. The error is that
 // of ctx, if ctx ends before.
 func (l *Limiter[K]) Acquire(ctx context.Context, key K, slots int64) (release func(), err error) {
-	asked := l.enqueue(key, l.most(slots))
+	return l.acquire(ctx, &request[K]{key: key, slots: l.most(slots)})
+}
+
+// AcquireFirst is Acquire for a caller that comes before all that wait in Acquire.
+func (l *Limiter[K]) AcquireFirst(ctx context.Context, key K, slots int64) (release func(), err error) {
+	return l.acquire(ctx, &request[K]{key: key, slots: l.most(slots), first: true})
+}
+
+func (l *Limiter[K]) acquire(ctx context.Context, asked *request[K]) (release func(), err error) {
+	asked.granted = make(chan struct{})
+	l.enqueue(asked)
 
 	select {
 	case <-asked.granted:
@@ -71,7 +82,7 @@ func (l *Limiter[K]) Acquire(ctx context.Context, key K, slots int64) (release f
 		return nil, err
 	}
 
-	return sync.OnceFunc(func() { l.release(key, asked.slots) }), nil
+	return sync.OnceFunc(func() { l.release(asked.key, asked.slots) }), nil
 }
 
 // TryAcquire takes slots of a key. release gives them back; calling it again has no effect. If they are not free, ok is
@@ -157,17 +168,20 @@ func (l *Limiter[K]) release(key K, slots int64) {
 }
 
 // enqueue adds a request. No request in the queue could be granted now, so free slots go to the new request.
-func (l *Limiter[K]) enqueue(key K, slots int64) *request[K] {
-	asked := &request[K]{key: key, slots: slots, granted: make(chan struct{})}
-
+func (l *Limiter[K]) enqueue(asked *request[K]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 
-	if !l.grant(asked) {
-		l.queue = append(l.queue, asked)
+	if l.grant(asked) {
+		return
 	}
 
-	return asked
+	at := len(l.queue)
+	if other := slices.IndexFunc(l.queue, func(before *request[K]) bool { return asked.first && !before.first }); other >= 0 {
+		at = other
+	}
+
+	l.queue = slices.Insert(l.queue, at, asked)
 }
 
 // withdraw removes a request, and gives its slots back if it has them.
