@@ -1,8 +1,10 @@
 package child
 
 import (
+	"crypto/sha256"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -95,11 +97,26 @@ func reportSet(status *v1alpha1.MachineSetStatusFields, name string, cluster *v1
 	}
 
 	status.ClusterRef = &v1alpha1.LocalObjectReference{Name: cluster.Name}
-	status.Selector = fmt.Sprintf("omni.sidero.dev/cluster=%[1]s,omni.sidero.dev/machine-set=%[1]s-%[2]s", cluster.EffectiveClusterName(), name)
+	status.Selector = selectorOf(cluster.EffectiveClusterName(), name)
 
 	if set := findSet(cluster, name); set != nil {
 		status.Replicas, status.ReadyReplicas = set.Machines.Total, set.Machines.Healthy
 	}
+}
+
+// selectorOf returns the label selector of a set's machines in Omni.
+func selectorOf(cluster, set string) string {
+	return fmt.Sprintf("omni.sidero.dev/cluster=%s,omni.sidero.dev/machine-set=%s", labelValue(cluster), labelValue(cluster+"-"+set))
+}
+
+// labelValue returns a text that may be the value of a label in Kubernetes. Omni has longer ones, and ones that begin with
+// - or _: a HorizontalPodAutoscaler refuses their selector, whatever it measures. A hash in their place selects nothing.
+func labelValue(text string) string {
+	if len(validation.IsValidLabelValue(text)) > 0 {
+		return fmt.Sprintf("%x", sha256.Sum224([]byte(text)))
+	}
+
+	return text
 }
 
 func reportMachine(o *v1alpha1.OmniMachine, cluster *v1alpha1.OmniCluster, accepted bool) {
