@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/events"
 
@@ -24,6 +26,10 @@ const (
 	// maxNoteBytes is how long a note is at most. The API refuses an event whose note has more than 1024 bytes, and
 	// client-go then drops it.
 	maxNoteBytes = 1000
+	// While a broadcaster takes an event and passes it on, nothing shows that there is one: handTime is ample for that.
+	// lastWrites is how long Stop waits for writes that have begun.
+	handTime   = 100 * time.Millisecond
+	lastWrites = 2 * time.Second
 )
 
 // Recorder records events of one reporting controller. The same event (object, type, reason and action) again is written
@@ -35,6 +41,7 @@ type Recorder struct {
 	name   string
 	log    logr.Logger
 	drain  time.Duration
+	writes atomic.Int32 // that have begun
 
 	mu       sync.Mutex
 	current  *broadcaster // nil after Stop
@@ -65,7 +72,7 @@ func New(scheme *runtime.Scheme, sink events.EventSink, name string, log logr.Lo
 
 func (r *Recorder) start() (*broadcaster, error) {
 	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), r.log))
-	started := &broadcaster{EventBroadcaster: events.NewBroadcaster(r.sink), cancel: cancel}
+	started := &broadcaster{EventBroadcaster: events.NewBroadcaster(countedSink{EventSink: r.sink, writes: &r.writes}), cancel: cancel}
 
 	if err := started.StartRecordingToSinkWithContext(ctx); err != nil {
 		started.stop()
@@ -144,14 +151,38 @@ func (r *Recorder) replace() {
 	r.current, r.recorded = fresh, 0
 }
 
-// Stop ends recording. Events that are not written yet are lost, and so are later ones; what a replaced broadcaster has
-// taken may still be written. It can be called twice.
+// Stop ends recording. The hub has two seconds to take what was recorded before; then, events that are not written yet are
+// lost, and so are later ones. What a replaced broadcaster has taken may still be written. It can be called twice.
 func (r *Recorder) Stop() {
 	r.mu.Lock()
-	defer r.mu.Unlock()
+	last := r.current
+	r.current = nil
+	r.mu.Unlock()
 
-	if r.current != nil {
-		r.current.stop()
-		r.current = nil
+	if last == nil {
+		return
 	}
+
+	end := time.Now().Add(lastWrites)
+
+	for time.Sleep(handTime); r.writes.Load() > 0 && time.Now().Before(end); {
+		time.Sleep(handTime / 10)
+	}
+
+	last.stop()
+}
+
+// countedSink counts the writes that have begun.
+type countedSink struct {
+	events.EventSink
+
+	writes *atomic.Int32
+}
+
+// Create implements events.EventSink.
+func (s countedSink) Create(ctx context.Context, event *eventsv1.Event) (*eventsv1.Event, error) {
+	s.writes.Add(1)
+	defer s.writes.Add(-1)
+
+	return s.EventSink.Create(ctx, event)
 }
