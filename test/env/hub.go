@@ -184,8 +184,6 @@ func (h *Hub) Client() kubernetes.Interface { return h.client }
 func (h *Hub) LogDir() string { return filepath.Join(h.Dir, "logs") }
 
 // savingLogs keeps tests that fail at the same time from writing the same files.
-//
-//nolint:gochecknoglobals // so are the files
 var savingLogs sync.Mutex
 
 // SaveLogs copies the log files of all processes as they are now to a directory that outlasts Stop, in place of what an
