@@ -11,6 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/utils/clock"
 )
@@ -27,24 +28,23 @@ const (
 //
 // The library verifies the signature of the front proxy's certificate with each request, which was a seventh of the processor
 // time of a read of one object here. TLS has shown once for each connection that the client has the key. So a certificate that the
-// library has accepted is not verified again for some seconds, with the same authorities and the same names that are allowed.
+// library has accepted as the front proxy's is not verified again for some seconds, with the same authorities and the same names
+// that are allowed, whichever intermediate certificates come with it. Everybody else is left to the library.
 func RememberFrontProxy(authentication *genericapiserver.AuthenticationInfo) {
-	config := authentication.RequestHeaderConfig
-	if config == nil {
-		return
+	if authentication.RequestHeaderConfig != nil {
+		authentication.Authenticator = newFrontProxy(authentication.Authenticator, authentication.RequestHeaderConfig, clock.RealClock{})
 	}
-
-	authentication.Authenticator = newFrontProxy(authentication.Authenticator, config, clock.RealClock{})
 }
 
-func newFrontProxy(library authenticator.Request, config *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) *frontProxy {
+func newFrontProxy(all authenticator.Request, config *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) *frontProxy {
+	headers := headerrequest.NewDynamic(config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)
+	verifier := x509request.NewDynamicCAVerifier(config.CAContentProvider.VerifyOptions, headers, config.AllowedClientNames)
+
 	return &frontProxy{
-		library: library,
-		headers: group.NewAuthenticatedGroupAdder(headerrequest.NewDynamic(
-			config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes,
-		)),
+		all:         all,
+		verifier:    group.NewAuthenticatedGroupAdder(verifier),
+		headers:     group.NewAuthenticatedGroupAdder(headers),
 		authorities: config.CAContentProvider.VerifyOptions,
-		userHeaders: config.UsernameHeaders.Value,
 		allowed:     config.AllowedClientNames.Value,
 		verified:    cache.NewLRUExpireCacheWithClock(maxVerified, clock),
 		clock:       clock,
@@ -53,10 +53,10 @@ func newFrontProxy(library authenticator.Request, config *authenticatorfactory.R
 
 // frontProxy is the authenticator that RememberFrontProxy makes.
 type frontProxy struct {
-	library     authenticator.Request // verifies certificates, and asks all other authenticators
+	all         authenticator.Request // every way to authenticate, as the library puts them together
+	verifier    authenticator.Request // the first of them: verifies the certificate, then believes the headers
 	headers     authenticator.Request // believes the headers
 	authorities func() (x509.VerifyOptions, bool)
-	userHeaders func() []string
 	allowed     func() []string
 	verified    *cache.LRUExpireCache // verifiedWith by *x509.Certificate
 	clock       clock.PassiveClock
@@ -71,21 +71,22 @@ type verifiedWith struct {
 // AuthenticateRequest implements authenticator.Request.
 func (f *frontProxy) AuthenticateRequest(request *http.Request) (*authenticator.Response, bool, error) {
 	options, loaded := f.authorities()
-	if !loaded || request.TLS == nil || len(request.TLS.PeerCertificates) == 0 || !namesUser(request, f.userHeaders()) {
-		return f.library.AuthenticateRequest(request)
+	if !loaded || request.TLS == nil || len(request.TLS.PeerCertificates) == 0 {
+		return f.all.AuthenticateRequest(request)
 	}
 
 	certificate, with := request.TLS.PeerCertificates[0], verifiedWith{options.Roots, f.allowed()}
 	if f.hasVerified(certificate, with) {
-		return f.headers.AuthenticateRequest(request)
-	}
-
-	response, ok, err := f.library.AuthenticateRequest(request)
-	if err == nil && ok && !namesUser(request, f.userHeaders()) {
+		if response, ok, err := f.headers.AuthenticateRequest(request); ok && err == nil {
+			return response, true, nil
+		}
+	} else if response, ok, err := f.verifier.AuthenticateRequest(request); ok && err == nil {
 		f.verified.Add(certificate, with, min(verifiedFor, certificate.NotAfter.Sub(f.clock.Now())))
+
+		return response, true, nil
 	}
 
-	return response, ok, err
+	return f.all.AuthenticateRequest(request)
 }
 
 func (f *frontProxy) hasVerified(certificate *x509.Certificate, with verifiedWith) bool {
@@ -97,10 +98,4 @@ func (f *frontProxy) hasVerified(certificate *x509.Certificate, with verifiedWit
 	before, ok := found.(verifiedWith)
 
 	return ok && before.authorities == with.authorities && slices.Equal(before.allowed, with.allowed)
-}
-
-// namesUser reports whether a request has a header with the name of a user. The library removes these headers from a request
-// if, and only if, it accepts them.
-func namesUser(request *http.Request, headers []string) bool {
-	return slices.ContainsFunc(headers, func(header string) bool { return request.Header.Get(header) != "" })
 }

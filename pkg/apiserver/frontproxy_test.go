@@ -28,14 +28,15 @@ func (a *authorities) VerifyOptions() (x509.VerifyOptions, bool) {
 	return x509.VerifyOptions{Roots: a.pool}, a.pool != nil
 }
 
-// proxyFixture has a library that counts what it is asked, and accepts the headers of every request.
+// proxyFixture counts how often a certificate is verified, and how often the library is asked who else it may be.
 type proxyFixture struct {
 	now         *clocktesting.FakePassiveClock
 	authorities *authorities
 	allowed     []string
 	certificate *x509.Certificate
-	asked       int
-	library     func(*http.Request) (*authenticator.Response, bool, error)
+	verified    int
+	all         int
+	verify      authenticator.RequestFunc
 	proxy       *frontProxy
 }
 
@@ -49,13 +50,17 @@ func newProxyFixture() *proxyFixture {
 		GroupHeaders: headerrequest.StaticStringSlice{"X-Remote-Group"}, ExtraHeaderPrefixes: headerrequest.StaticStringSlice{"X-Remote-Extra-"},
 		CAContentProvider: f.authorities, AllowedClientNames: headerrequest.StringSliceProviderFunc(func() []string { return f.allowed }),
 	}
-	accept := headerrequest.NewDynamic(config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes)
-	f.library = accept.AuthenticateRequest
-	f.proxy = newFrontProxy(authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
-		f.asked++
+	f.proxy = newFrontProxy(authenticator.RequestFunc(func(*http.Request) (*authenticator.Response, bool, error) {
+		f.all++
 
-		return f.library(r)
+		return nil, false, nil
 	}), config, f.now)
+	f.verify = f.proxy.headers.AuthenticateRequest
+	f.proxy.verifier = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		f.verified++
+
+		return f.verify(r)
+	})
 
 	return f
 }
@@ -78,11 +83,9 @@ func TestFrontProxyIsVerifiedOnce(t *testing.T) {
 			t.Fatalf("request %d: %v %v", i, ok, err)
 		}
 
-		want := &user.DefaultInfo{Name: "alice", UID: "1", Groups: []string{"team"}, Extra: map[string][]string{"scopes": {"all"}}}
-		if i > 0 { // the fixture's library leaves it out
-			want.Groups = append(want.Groups, user.AllAuthenticated)
+		want := &user.DefaultInfo{
+			Name: "alice", UID: "1", Groups: []string{"team", user.AllAuthenticated}, Extra: map[string][]string{"scopes": {"all"}},
 		}
-
 		if diff := cmp.Diff(user.Info(want), response.User); diff != "" {
 			t.Errorf("request %d: %s", i, diff)
 		}
@@ -92,23 +95,28 @@ func TestFrontProxyIsVerifiedOnce(t *testing.T) {
 		}
 	}
 
-	if f.asked != 1 {
-		t.Errorf("the library was asked %d times", f.asked)
+	if f.verified != 1 || f.all != 0 {
+		t.Errorf("verified %d times; the library was asked %d times", f.verified, f.all)
 	}
 }
 
-// Everything that may change the answer has the library asked again.
+// Everything that may change the answer has the certificate verified again, or is left to the library.
 func TestFrontProxyIsVerifiedAgain(t *testing.T) {
-	for name, change := range map[string]func(f *proxyFixture, next *http.Request){
-		"after ten seconds":           func(f *proxyFixture, _ *http.Request) { f.now.SetTime(f.now.Now().Add(verifiedFor + time.Millisecond)) },
-		"other authorities":           func(f *proxyFixture, _ *http.Request) { f.authorities.pool = x509.NewCertPool() },
-		"no authorities":              func(f *proxyFixture, _ *http.Request) { f.authorities.pool = nil },
-		"other names":                 func(f *proxyFixture, _ *http.Request) { f.allowed = []string{"another"} },
-		"another certificate":         func(_ *proxyFixture, next *http.Request) { next.TLS.PeerCertificates[0] = &x509.Certificate{} },
-		"no certificate":              func(_ *proxyFixture, next *http.Request) { next.TLS.PeerCertificates = nil },
-		"no TLS":                      func(_ *proxyFixture, next *http.Request) { next.TLS = nil },
-		"no user in the headers":      func(_ *proxyFixture, next *http.Request) { next.Header.Del("X-Remote-User") },
-		"an empty user in the header": func(_ *proxyFixture, next *http.Request) { next.Header.Set("X-Remote-User", "") },
+	for name, test := range map[string]struct {
+		change   func(f *proxyFixture, next *http.Request)
+		verified int
+	}{
+		"after ten seconds": {func(f *proxyFixture, _ *http.Request) { f.now.SetTime(f.now.Now().Add(verifiedFor + time.Millisecond)) }, 2},
+		"other authorities": {func(f *proxyFixture, _ *http.Request) { f.authorities.pool = x509.NewCertPool() }, 2},
+		"other names":       {func(f *proxyFixture, _ *http.Request) { f.allowed = []string{"another"} }, 2},
+		"another certificate": {func(f *proxyFixture, next *http.Request) {
+			next.TLS.PeerCertificates[0] = &x509.Certificate{NotAfter: f.certificate.NotAfter}
+		}, 2},
+		"no authorities":              {func(f *proxyFixture, _ *http.Request) { f.authorities.pool = nil }, 1},
+		"no certificate":              {func(_ *proxyFixture, next *http.Request) { next.TLS.PeerCertificates = nil }, 1},
+		"no TLS":                      {func(_ *proxyFixture, next *http.Request) { next.TLS = nil }, 1},
+		"no user in the headers":      {func(_ *proxyFixture, next *http.Request) { next.Header.Del("X-Remote-User") }, 1},
+		"an empty user in the header": {func(_ *proxyFixture, next *http.Request) { next.Header.Set("X-Remote-User", "") }, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newProxyFixture()
@@ -118,45 +126,40 @@ func TestFrontProxyIsVerifiedAgain(t *testing.T) {
 			}
 
 			next := f.request()
-			change(f, next)
+			test.change(f, next)
 
-			f.library = func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, nil }
-			if _, ok, err := f.proxy.AuthenticateRequest(next); ok || err != nil || f.asked != 2 {
-				t.Errorf("authenticated %v, %v; the library was asked %d times", ok, err, f.asked)
+			f.verify = func(*http.Request) (*authenticator.Response, bool, error) {
+				return nil, false, errors.New("unknown authority")
+			}
+
+			if _, ok, err := f.proxy.AuthenticateRequest(next); ok || err != nil || f.verified != test.verified || f.all != 1 {
+				t.Errorf("authenticated %v, %v; verified %d times, want %d; the library was asked %d times", ok, err, f.verified, test.verified, f.all)
 			}
 		})
 	}
 }
 
-// What the library has not accepted as the front proxy's is never remembered.
+// A certificate that was not verified is never remembered, whatever else the library believes of its requests.
 func TestFrontProxyThatIsNone(t *testing.T) {
-	another := &authenticator.Response{User: &user.DefaultInfo{Name: "bob"}}
+	f := newProxyFixture()
+	f.verify = func(*http.Request) (*authenticator.Response, bool, error) {
+		return nil, false, errors.New("unknown authority")
+	}
+	f.proxy.all = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
+		f.all++
+		r.Header.Del("X-Remote-User")
 
-	for name, library := range map[string]func(*http.Request) (*authenticator.Response, bool, error){
-		"refused": func(*http.Request) (*authenticator.Response, bool, error) {
-			return nil, false, errors.New("unknown authority")
-		},
-		"no opinion":                  func(*http.Request) (*authenticator.Response, bool, error) { return nil, false, nil },
-		"by a certificate of its own": func(*http.Request) (*authenticator.Response, bool, error) { return another, true, nil },
-		"accepted with the headers, refused": func(r *http.Request) (*authenticator.Response, bool, error) {
-			r.Header = nil
-			return another, false, nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newProxyFixture()
-			f.library = library
+		return &authenticator.Response{User: &user.DefaultInfo{Name: "bob"}}, true, nil // by a token
+	})
 
-			for range 2 {
-				if response, ok, _ := f.proxy.AuthenticateRequest(f.request()); ok && response.User.GetName() != "bob" {
-					t.Errorf("%s is believed", response.User.GetName())
-				}
-			}
+	for range 2 {
+		if response, ok, err := f.proxy.AuthenticateRequest(f.request()); err != nil || !ok || response.User.GetName() != "bob" {
+			t.Errorf("%v, %v, %v", response, ok, err)
+		}
+	}
 
-			if f.asked != 2 {
-				t.Errorf("the library was asked %d times", f.asked)
-			}
-		})
+	if f.verified != 2 || f.all != 2 {
+		t.Errorf("verified %d times; the library was asked %d times", f.verified, f.all)
 	}
 }
 
@@ -173,7 +176,7 @@ func TestFrontProxyWhoseCertificateEnds(t *testing.T) {
 		f.now.SetTime(f.now.Now().Add(1100 * time.Millisecond))
 	}
 
-	if f.asked != 2 {
-		t.Errorf("the library was asked %d times", f.asked)
+	if f.verified != 2 {
+		t.Errorf("verified %d times", f.verified)
 	}
 }

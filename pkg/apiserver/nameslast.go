@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"net/http"
+	"slices"
 
 	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -35,13 +36,19 @@ func AuthorizeNamesLast(config *genericapiserver.Config) {
 // proxied is a user whom the front proxy has authenticated.
 type proxied struct{ user.Info }
 
-// markProxied marks the users of requests whose front-proxy headers were accepted.
+// markProxied marks the users of requests whose front-proxy headers were accepted. The library removes these headers
+// from a request if, and only if, it accepts them.
 func markProxied(inner authenticator.Request, headers func() []string) authenticator.Request {
 	return authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
-		before := namesUser(request, headers())
+		names := headers() // of this request: they may change meanwhile
+		named := func() bool {
+			return slices.ContainsFunc(names, func(header string) bool { return request.Header.Get(header) != "" })
+		}
+
+		before := named()
 
 		response, ok, err := inner.AuthenticateRequest(request)
-		if err != nil || !ok || !before || namesUser(request, headers()) {
+		if err != nil || !ok || !before || named() {
 			return response, ok, err // the caller knows the library's errors
 		}
 

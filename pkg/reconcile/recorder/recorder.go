@@ -186,3 +186,11 @@ func (s countedSink) Create(ctx context.Context, event *eventsv1.Event) (*events
 
 	return s.EventSink.Create(ctx, event)
 }
+
+// Patch implements events.EventSink: an event that was told before is counted there.
+func (s countedSink) Patch(ctx context.Context, event *eventsv1.Event, data []byte) (*eventsv1.Event, error) {
+	s.writes.Add(1)
+	defer s.writes.Add(-1)
+
+	return s.EventSink.Patch(ctx, event, data)
+}
