@@ -76,17 +76,23 @@ func (f *frontProxy) AuthenticateRequest(request *http.Request) (*authenticator.
 	}
 
 	certificate, with := request.TLS.PeerCertificates[0], verifiedWith{options.Roots, f.allowed()}
-	if f.hasVerified(certificate, with) {
-		if response, ok, err := f.headers.AuthenticateRequest(request); ok && err == nil {
-			return response, true, nil
-		}
-	} else if response, ok, err := f.verifier.AuthenticateRequest(request); ok && err == nil {
-		f.verified.Add(certificate, with, min(verifiedFor, certificate.NotAfter.Sub(f.clock.Now())))
+	known := f.hasVerified(certificate, with)
 
-		return response, true, nil
+	first := f.verifier
+	if known {
+		first = f.headers
 	}
 
-	return f.all.AuthenticateRequest(request)
+	response, ok, err := first.AuthenticateRequest(request)
+	if err != nil || !ok {
+		return f.all.AuthenticateRequest(request)
+	}
+
+	if !known {
+		f.verified.Add(certificate, with, min(verifiedFor, certificate.NotAfter.Sub(f.clock.Now())))
+	}
+
+	return response, true, nil
 }
 
 func (f *frontProxy) hasVerified(certificate *x509.Certificate, with verifiedWith) bool {

@@ -1,9 +1,14 @@
 package apiserver
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
+	"math/big"
 	"net/http"
 	"testing"
 	"time"
@@ -25,7 +30,7 @@ type authorities struct {
 }
 
 func (a *authorities) VerifyOptions() (x509.VerifyOptions, bool) {
-	return x509.VerifyOptions{Roots: a.pool}, a.pool != nil
+	return x509.VerifyOptions{Roots: a.pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, a.pool != nil
 }
 
 // proxyFixture counts how often a certificate is verified, and how often the library is asked who else it may be.
@@ -37,6 +42,7 @@ type proxyFixture struct {
 	verified    int
 	all         int
 	verify      authenticator.RequestFunc
+	library     authenticator.Request // verifies as the library does, for certificates that are real
 	proxy       *frontProxy
 }
 
@@ -55,7 +61,7 @@ func newProxyFixture() *proxyFixture {
 
 		return nil, false, nil
 	}), config, f.now)
-	f.verify = f.proxy.headers.AuthenticateRequest
+	f.library, f.verify = f.proxy.verifier, f.proxy.headers.AuthenticateRequest
 	f.proxy.verifier = authenticator.RequestFunc(func(r *http.Request) (*authenticator.Response, bool, error) {
 		f.verified++
 
@@ -179,4 +185,71 @@ func TestFrontProxyWhoseCertificateEnds(t *testing.T) {
 	if f.verified != 2 {
 		t.Errorf("verified %d times", f.verified)
 	}
+}
+
+// With certificates that are real and the library's own verifier: whom it refuses is refused, also beside one that is remembered.
+func TestFrontProxyWithCertificates(t *testing.T) {
+	f := newProxyFixture()
+	f.verify = f.library.AuthenticateRequest
+
+	authority, key := signed(t, "front-proxy-ca", nil, nil)
+	f.authorities.pool.AddCert(authority)
+
+	proxy, _ := signed(t, "front-proxy-client", authority, key)
+	another, _ := signed(t, "kubelet", authority, key)
+	forged, _ := signed(t, "front-proxy-client", nil, nil)
+
+	believed := func(certificate *x509.Certificate) bool {
+		f.certificate = certificate
+		_, ok, _ := f.proxy.AuthenticateRequest(f.request())
+
+		return ok
+	}
+
+	for round := range 3 {
+		if !believed(proxy) || believed(another) || believed(forged) {
+			t.Errorf("round %d: the front proxy is believed %t, one with another name %t, one of no authority %t",
+				round, believed(proxy), believed(another), believed(forged))
+		}
+	}
+
+	if f.verified != 1+2*3 {
+		t.Errorf("verified %d times, want the front proxy's once, and the others each time", f.verified)
+	}
+
+	f.authorities.pool = x509.NewCertPool()
+
+	if believed(proxy) {
+		t.Error("the front proxy of an authority that was replaced is believed")
+	}
+}
+
+// signed makes a certificate for clients: of the authority, or one that signs itself.
+func signed(t *testing.T, name string, authority *x509.Certificate, by *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey) {
+	t.Helper()
+
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}, BasicConstraintsValid: true, IsCA: authority == nil,
+	}
+	if authority == nil {
+		authority, by = template, key
+	}
+
+	der, err := x509.CreateCertificate(rand.Reader, template, authority, key.Public(), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return certificate, key
 }

@@ -9,8 +9,7 @@ import (
 )
 
 // What this process holds of charts while their actions run: what workers answer, the manifests, and what Helm makes
-// of both. An action can wait for hours, and there may be 64 of them, and 64 uninstalls, at the same
-// time.
+// of both. An action can wait for hours, and there may be 64 of them at the same time, and 64 uninstalls.
 const (
 	// totalBytes is how much that may be together, in bytes. A chart that takes more has all that one namespace may have.
 	totalBytes = 288 << 20

@@ -165,7 +165,9 @@ func (r *Recorder) Stop() {
 
 	end := time.Now().Add(lastWrites)
 
-	for time.Sleep(handTime); r.writes.Load() > 0 && time.Now().Before(end); {
+	time.Sleep(handTime)
+
+	for r.writes.Load() > 0 && time.Now().Before(end) {
 		time.Sleep(handTime / 10)
 	}
 
