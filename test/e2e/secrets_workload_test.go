@@ -35,7 +35,7 @@ func newEcho(t *testing.T) string {
 
 		switch {
 		case r.URL.Path == "/version":
-			_, _ = fmt.Fprint(w, `{"major":"1","minor":"37","gitVersion":"v1.37.1"}`)
+			_, _ = fmt.Fprint(w, `{"major":"1","minor":"37","gitVersion":"v1.37.2"}`)
 
 			return
 		case strings.HasSuffix(r.URL.Path, "/namespaces/kube-system"):

@@ -80,7 +80,7 @@ func TestRepositoryRoot(t *testing.T) {
 }
 
 func TestKubernetesLDFlags(t *testing.T) {
-	const want = "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.1 -X k8s.io/component-base/version.gitMajor=1" +
+	const want = "-s -w -X k8s.io/component-base/version.gitVersion=v1.37.2 -X k8s.io/component-base/version.gitMajor=1" +
 		" -X k8s.io/component-base/version.gitMinor=37 -X k8s.io/component-base/version.gitTreeState=clean"
 	if got := kubernetesLDFlags(); got != want {
 		t.Errorf("got %q", got)

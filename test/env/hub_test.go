@@ -33,7 +33,7 @@ func TestHub(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		for _, want := range []string{"Client Version: v1.37.1", "Server Version: v1.37.1"} {
+		for _, want := range []string{"Client Version: v1.37.2", "Server Version: v1.37.2"} {
 			if !strings.Contains(stdout, want) {
 				t.Errorf("kubectl version says %q, want %q in it", stdout, want)
 			}

@@ -8,7 +8,7 @@ import (
 
 // KubernetesVersion is the version of the Kubernetes programs that hack/kube builds. It is
 // stamped into them, because a plain "go build" leaves v0.0.0 and clients complain.
-const KubernetesVersion = "v1.37.1"
+const KubernetesVersion = "v1.37.2"
 
 // Tools holds the paths of the Kubernetes programs.
 type Tools struct {
