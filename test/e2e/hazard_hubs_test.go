@@ -185,6 +185,13 @@ func hubsHazards() []hubsHazard {
 					first.t.Errorf("Omni took %q", first.writesAfter(quiet))
 				}
 
+				// No removal ends that, not even beside an edit: it may be half of what somebody wants on one of the two.
+				loser.run("delete", "ow", "c-w")
+				loser.merge(`{"spec":{"labels":{"edited":"on one"}}}`)
+				time.Sleep(2 * settleTime)
+				loser.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonSecondWriter, "--hub-id")
+				first.unchanged("c")
+
 				// Not even a deletion goes on, where the other writer was found.
 				loser.run("delete", "ocl", "c", "--wait=false")
 				loser.says("c", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonSecondWriter, "is not destroyed")

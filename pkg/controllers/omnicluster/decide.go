@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -112,15 +114,15 @@ func (r *reconciler) namespaceGoes(ctx context.Context, s *scope) (goes bool, un
 type keptSettling struct {
 	consent.Settling
 
-	documents  string // their generations, when the last plan was made
-	turnedAway bool   // a run since then got no slot
+	documents  map[types.UID]int64 // their generations, when the last plan was made
+	turnedAway bool                // a run since then got no slot
 }
 
 // settlingOf returns the settle times that the last plan left. They begin anew if documents changed while runs got no
 // slot: such a run does not see that a document came back.
 func (r *reconciler) settlingOf(s *scope) consent.Settling {
 	kept := r.processStates.of(s.cluster).settling
-	if kept.turnedAway && kept.documents != generationsOf(s) {
+	if kept.turnedAway && !maps.Equal(kept.documents, generationsOf(s)) {
 		return consent.Settling{}
 	}
 

@@ -21,6 +21,7 @@ type processState struct {
 	used      *string       // the hash that was approved and used last, until the status has it; nil if it has
 	checked   *plan.Checked // what is known of the template
 	reverts   revertWatch   // what had to be changed back in Omni
+	restored  bool          // the second writer that the status has is in reverts
 	outage    time.Time     // since when a deletion cannot use Omni; zero if it can
 	unmarking bool          // a deletion has asked Omni to take the mark off, and has had no answer
 	admitted  admitted      // what Omni had when a turn was admitted

@@ -61,6 +61,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniCluster, *scope] {
 		NewScope: func(cluster *v1alpha1.OmniCluster) *scope {
 			r.firstLook.Do(func() { r.started = r.options.Now() })
 			r.correctTimes(cluster)
+			r.restoreSecondWriter(cluster)
 
 			return &scope{cluster: cluster, name: cluster.EffectiveClusterName(), hubs: hubs.Hubs{Own: r.options.HubID}}
 		},

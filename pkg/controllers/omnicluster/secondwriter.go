@@ -2,11 +2,12 @@ package omnicluster
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -24,9 +25,14 @@ const (
 
 // intent has the parts of an object's spec and documents that change when a user wants something new.
 type intent struct {
-	documents string // their generations
-	asked     string // the requests to reconcile
+	documents map[types.UID]int64 // their generations; nil if they are not known, or do not count
+	asked     string              // the requests to reconcile
 	deleting  bool
+}
+
+// equals reports whether a user wants nothing new.
+func (i intent) equals(other intent) bool {
+	return i.asked == other.asked && i.deleting == other.deleting && maps.Equal(i.documents, other.documents)
 }
 
 // revertWatch records what had to be changed back in Omni for one cluster. A second writer that was found stays
@@ -38,17 +44,30 @@ type revertWatch struct {
 	found   string                 // who was found, for people
 }
 
-// observe starts again when the intent changes. A deletion does not count as a new intent: the destruction is exactly
-// what must not begin.
-func (r *revertWatch) observe(now intent) {
+// observe starts again when the intent changes. A second writer that was found stays if something is to go: neither the
+// deletion of the cluster nor that of a document counts as a new intent then, nor an edit whose plan removes something. The
+// destruction is exactly what must not begin.
+func (r *revertWatch) observe(now intent, removes bool) {
 	before := r.intent
-	if begins := now.deleting && !before.deleting; begins && now.asked == before.asked {
+	if now.asked == before.asked && (now.deleting && !before.deleting || before.documents == nil && !before.deleting) {
 		r.intent = now
 
 		return
 	}
 
-	if now != before {
+	if r.found != "" && now.asked == before.asked {
+		if removes {
+			return
+		}
+
+		maps.DeleteFunc(before.documents, func(uid types.UID, _ int64) bool {
+			_, stays := now.documents[uid]
+
+			return !stays
+		})
+	}
+
+	if !now.equals(before) {
 		*r = revertWatch{intent: now}
 	}
 }
@@ -111,18 +130,14 @@ func intentOf(s *scope) intent {
 	return read
 }
 
-// generationsOf returns a key of the generations of the object and its documents.
-func generationsOf(s *scope) string {
-	documents := append([]metav1.Object{s.cluster}, slices.Collect(s.input.All())...)
-
-	generations := make([]string, 0, len(documents))
-	for _, document := range documents {
-		generations = append(generations, fmt.Sprintf("%s/%d", document.GetUID(), document.GetGeneration()))
+// generationsOf returns the generations of the object and its documents.
+func generationsOf(s *scope) map[types.UID]int64 {
+	found := map[types.UID]int64{s.cluster.UID: s.cluster.Generation}
+	for document := range s.input.All() {
+		found[document.GetUID()] = document.GetGeneration()
 	}
 
-	slices.Sort(generations)
-
-	return strings.Join(generations, " ")
+	return found
 }
 
 // describeSecondWriter returns the message about a second writer: what was found, and what to do.
@@ -137,13 +152,27 @@ func describeSecondWriter(s *scope, change plan.Change, now time.Time) string {
 // secondWriter returns the message about the cluster's second writer; empty if none is known.
 func (r *reconciler) secondWriter(s *scope) string {
 	watch := &r.processStates.of(s.cluster).reverts
-	if watch.content == "" { // nothing was ever written
+	if watch.content == "" && watch.found == "" { // nothing was ever written
 		return ""
 	}
 
-	watch.observe(intentOf(s))
+	watch.observe(intentOf(s), s.plan != nil && s.plan.Removes())
 
 	return watch.found
+}
+
+// restoreSecondWriter takes over the second writer that an earlier process found, unless somebody has asked to go on since. What
+// was edited while no process ran does not end that hold: nothing says what it was before.
+func (r *reconciler) restoreSecondWriter(cluster *v1alpha1.OmniCluster) {
+	if state := r.processStates.of(cluster); !state.restored {
+		state.restored = true
+
+		if cluster.Status.LastHandledReconcileAt == loop.RequestedAt(cluster) {
+			state.reverts = revertWatch{
+				intent: intent{asked: loop.Requests(cluster), deleting: !cluster.DeletionTimestamp.IsZero()}, found: cluster.Status.SecondWriter,
+			}
+		}
+	}
 }
 
 // noteWrites records the changes that Omni took in this run, and returns the message about the second writer that they
@@ -154,7 +183,7 @@ func (r *reconciler) noteWrites(s *scope, changes []plan.Change) string {
 	}
 
 	watch, now := &r.processStates.of(s.cluster).reverts, r.options.Now()
-	watch.observe(intentOf(s))
+	watch.observe(intentOf(s), s.plan.Removes())
 
 	content := s.rendered.hash
 	if change, found := watch.wrote(changes, content, s.cluster.Status.TemplateHash == content, now); found {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -101,23 +102,32 @@ func TestRivalry(t *testing.T) {
 
 // What was found stays, until somebody wants something new.
 func TestRivalryIsLeft(t *testing.T) {
-	base := intent{documents: "1", asked: "-"}
+	type documents = map[types.UID]int64
 
 	for name, test := range map[string]struct {
-		edit  func(*intent)
-		stays bool
+		edit    func(*intent)
+		removes bool
+		stays   bool
 	}{
-		"nothing new":            {func(*intent) {}, true},
-		"a new generation":       {func(w *intent) { w.documents = "2" }, false},
-		"a request to reconcile": {func(w *intent) { w.asked = "now" }, false},
-		"deleted":                {func(w *intent) { w.documents, w.deleting = "", true }, true},
-		"deleted, and requested": {func(w *intent) { w.documents, w.deleting, w.asked = "", true, "now" }, false},
+		"nothing new":                        {func(*intent) {}, false, true},
+		"a new generation":                   {func(w *intent) { w.documents = documents{"c": 2, "w": 1} }, false, false},
+		"a new document":                     {func(w *intent) { w.documents = documents{"c": 1, "w": 1, "x": 1} }, false, false},
+		"an edit that removes":               {func(w *intent) { w.documents = documents{"c": 2, "w": 1} }, true, true},
+		"a document less":                    {func(w *intent) { w.documents = documents{"c": 1} }, true, true},
+		"a document less, nothing to remove": {func(w *intent) { w.documents = documents{"c": 1} }, false, true},
+		"a document less, and an edit":       {func(w *intent) { w.documents = documents{"c": 2} }, true, true},
+		"a document in another's place":      {func(w *intent) { w.documents = documents{"c": 1, "x": 1} }, false, false},
+		"a request to reconcile":             {func(w *intent) { w.asked = "now" }, false, false},
+		"a request, and a removal":           {func(w *intent) { w.asked, w.documents = "now", documents{"c": 1} }, true, false},
+		"deleted":                            {func(w *intent) { w.documents, w.deleting = nil, true }, false, true},
+		"deleted, and requested":             {func(w *intent) { w.documents, w.deleting, w.asked = nil, true, "now" }, false, false},
 	} {
+		base := intent{documents: documents{"c": 1, "w": 1}, asked: "-"}
 		watched, now := &revertWatch{intent: base, found: "somebody"}, base
 		test.edit(&now)
 
 		for range 2 {
-			watched.observe(now)
+			watched.observe(now, test.removes)
 		}
 
 		if stays := watched.found != ""; stays != test.stays {
@@ -211,6 +221,82 @@ func TestSecondWriterIsLeft(t *testing.T) {
 			f.quiet()
 		})
 	}
+}
+
+// A removal ends no hold: neither that of a set's document, nor of a machine or a size in one, whatever is edited besides, and also
+// after a restart. A request does.
+func TestSecondWriterHoldsRemovals(t *testing.T) {
+	label := func(f *fixture) {
+		f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Labels = map[string]string{"a": "b"} })
+	}
+
+	for name, remove := range map[string]func(*fixture){
+		"a set":              func(f *fixture) { f.delete(newWorkers("w", machineClass, 2)) },
+		"a set, and an edit": func(f *fixture) { f.delete(newWorkers("w", machineClass, 2)); label(f) },
+		"a size": func(f *fixture) {
+			change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size.IntVal = 1 })
+		},
+		"a machine's settings":  func(f *fixture) { f.delete(newMachineWithSettings(f.machines[0])) },
+		"a set, and a restart":  func(f *fixture) { f.delete(newWorkers("w", machineClass, 2)); f.run(); f.restart() },
+		"a restart, then a set": func(f *fixture) { f.restart(); f.delete(newWorkers("w", machineClass, 2)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, newCluster(), newWorkers("w", machineClass, 2))
+			f.create(newControlPlane("cp", f.machines[0]), newMachineWithSettings(f.machines[0]))
+			f.until("Ready", metav1.ConditionTrue, "Running")
+			f.quiet()
+			f.war()
+
+			before := f.remoteWrites()
+
+			remove(f)
+
+			for range 3 {
+				f.run()
+				f.advance(settleTime + time.Second)
+			}
+
+			f.until("Stalled", metav1.ConditionTrue, "SecondWriter")
+			f.quiet()
+
+			if f.remoteWrites() != before {
+				t.Errorf("Omni took %q", f.writesSince(before))
+			}
+
+			f.edit(func(o *v1alpha1.OmniCluster) {
+				o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+				o.Generation--
+			})
+			f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+			f.advance(settleTime + time.Second)
+			f.until("Ready", metav1.ConditionTrue, "Running")
+			f.quiet()
+		})
+	}
+}
+
+// An edit that takes a removal back ends the hold like any other.
+func TestSecondWriterAfterARemovalTakenBack(t *testing.T) {
+	f := running(t)
+	f.war()
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size.IntVal = 1 })
+	f.until("Stalled", metav1.ConditionTrue, "SecondWriter")
+	change(f, "w", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.MachineClass.Size.IntVal = 2 })
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+}
+
+// A request that was made while no process ran ends the hold, too.
+func TestSecondWriterIsLeftBeforeARestart(t *testing.T) {
+	f := running(t)
+	f.war()
+	f.edit(func(o *v1alpha1.OmniCluster) {
+		o.Annotations = map[string]string{v1alpha1.AnnotationReconcileRequestedAt: "now"}
+		o.Generation--
+	})
+	f.restart()
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
 }
 
 // A deletion that was held goes on when somebody says so.

@@ -19,6 +19,7 @@ import (
 func (r *reconciler) report(ctx context.Context, s *scope) {
 	status := &s.cluster.Status
 	status.ClusterName = s.name
+	status.SecondWriter = r.processStates.of(s.cluster).reverts.found
 	before := status.Omni
 
 	if s.connection != nil {

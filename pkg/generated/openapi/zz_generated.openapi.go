@@ -6389,6 +6389,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.ControlPlaneSet{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.OmniClusterRollout{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
 	}
 }
+					"secondWriter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 
 func schema_pkg_apis_omni_v1alpha1_OmniClusterTalos(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{

@@ -110,6 +110,11 @@ func (p *Plan) Destructive() []Change {
 // Addition returns the first change that gives the cluster machines, if there is one. A set or a machine that waits for
 // Omni counts, too: it is made again once it is gone.
 func (p *Plan) Addition() (Change, bool) {
+// Removes reports whether a change takes something out of Omni, or needs consent, that has not begun.
+func (p *Plan) Removes() bool {
+	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.needsConsent() || c.Action == ActionDestroy && !c.TearingDown })
+}
+
 	if i := slices.IndexFunc(p.Changes, Change.adds); i >= 0 {
 		return p.Changes[i], true
 	}

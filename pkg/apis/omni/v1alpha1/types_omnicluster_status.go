@@ -113,6 +113,11 @@ type OmniClusterStatus struct {
 	// omni is what Omni says of the cluster.
 	// +optional
 	Omni *OmniClusterRemoteStatus `json:"omni,omitempty"`
+	// secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an
+	// edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.
+	// +optional
+	SecondWriter string `json:"secondWriter,omitempty"`
+
 }
 
 // AppliedReference names an object and the state of it that was applied.

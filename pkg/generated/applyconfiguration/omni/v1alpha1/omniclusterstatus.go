@@ -87,6 +87,9 @@ type OmniClusterStatusApplyConfiguration struct {
 	Rollout *OmniClusterRolloutApplyConfiguration `json:"rollout,omitempty"`
 	// omni is what Omni says of the cluster.
 	Omni *OmniClusterRemoteStatusApplyConfiguration `json:"omni,omitempty"`
+	// secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an
+	// edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.
+	SecondWriter *string `json:"secondWriter,omitempty"`
 }
 
 // OmniClusterStatusApplyConfiguration constructs a declarative configuration of the OmniClusterStatus type for use with
@@ -313,3 +316,11 @@ func (b *OmniClusterStatusApplyConfiguration) WithOmni(value *OmniClusterRemoteS
 	b.Omni = value
 	return b
 }
+// WithSecondWriter sets the SecondWriter field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SecondWriter field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithSecondWriter(value string) *OmniClusterStatusApplyConfiguration {
+	b.SecondWriter = &value
+	return b
+}
+
