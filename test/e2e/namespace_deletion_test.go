@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
@@ -28,6 +29,39 @@ func TestServedNamespaceDeleted(t *testing.T) {
 	s.run("delete", "namespace", s.name, "--ignore-not-found", namespaceTimeout)
 	s.waitRemoteGone("c")
 	s.wantDestroyed("Cluster c")
+	s.endedWithLease()
+}
+
+// TestServedNamespaceDeletedWithoutAPIServer: omni-apiserver is away when the namespace is deleted, for longer than a deleted kubeconfig
+// waits for its users. The rights, the lease and the kubeconfig are deleted then, and our objects cannot be. None of the three goes
+// before what needs them has been cleaned up.
+func TestServedNamespaceDeletedWithoutAPIServer(t *testing.T) {
+	slow(t)
+	t.Parallel()
+
+	s := newStandby(t)
+	r := releasingIn(deliveryIn(s.fleet))
+	r.apply(r.syncManifest("pull", deletes), r.release())
+	r.ready("oss", "registry")
+	r.ready("ohr", "app")
+	r.run("patch", "ocl", "demo", "--type=merge", "-p", `{"spec":{"deletePolicy":{"orphan":true}}}`)
+
+	server := s.stack().OmniAPIServer
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	s.run("delete", "namespace", s.name, "--wait=false")
+	s.waitGone("rolebinding", "omni-controller")
+	time.Sleep(35 * time.Second)
+
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+
+	s.run("delete", "namespace", s.name, "--ignore-not-found", namespaceTimeout)
+	r.waitCleaned()
+	s.wantDestroyed()
 	s.endedWithLease()
 }
 

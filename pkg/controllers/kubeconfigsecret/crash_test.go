@@ -32,8 +32,8 @@ type world struct {
 
 	writes int
 	// fail is what a call ends in. A patch can be carried out before, as when the answer is lost.
-	list, patch error
-	carriedOut  bool
+	list, patch, namespace error
+	carriedOut             bool
 }
 
 func newWorld(t *testing.T, objects ...client.Object) *world {
@@ -58,6 +58,13 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 		WithIndex(&v1alpha1.OmniSecretSync{}, index.ByKubeconfigSecret, byKubeconfig).
 		WithIndex(&v1alpha1.OmniHelmRelease{}, index.ByKubeconfigSecret, byKubeconfig).
 		WithInterceptorFuncs(interceptor.Funcs{
+			Get: func(ctx context.Context, api client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+				if w.namespace != nil && object.GetObjectKind().GroupVersionKind().Kind == "Namespace" {
+					return w.namespace
+				}
+
+				return api.Get(ctx, key, object, options...)
+			},
 			List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
 				if w.list != nil {
 					return w.list
@@ -191,6 +198,31 @@ func TestHolding(t *testing.T) {
 				t.Errorf("a second look: %d writes, %v", w.writes-writes, err)
 			}
 		})
+	}
+}
+
+// omni-apiserver is away when the namespace is deleted, so the users are not. Nobody knows that of a controller which may not get the
+// Namespace: the Secret stays until nobody uses it.
+func TestNamespaceThatCannotBeRead(t *testing.T) {
+	w := newWorld(t, namespace(true), secret(true, v1alpha1.KubeconfigInUseFinalizer), sync("ns", "access", false, v1alpha1.Finalizer))
+	w.namespace = apierrors.NewForbidden(corev1.Resource("namespaces"), "ns", errors.New("no rights"))
+
+	if result, err := w.run(t, time.Hour); err != nil || result.RequeueAfter != grace || len(w.finalizers(t)) != 1 {
+		t.Errorf("again in %s, finalizers %v: %v", result.RequeueAfter, w.finalizers(t), err)
+	}
+
+	user := &v1alpha1.OmniSecretSync{}
+	if err := w.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "user"}, user); err != nil {
+		t.Fatal(err)
+	}
+
+	user.Finalizers = nil
+	if err := errors.Join(w.Update(t.Context(), user), w.Delete(t.Context(), user)); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := w.run(t, time.Hour); err != nil || w.finalizers(t) != nil {
+		t.Errorf("still held by %v: %v", w.finalizers(t), err)
 	}
 }
 

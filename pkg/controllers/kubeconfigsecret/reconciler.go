@@ -100,14 +100,16 @@ func (r *reconciler) isNeeded(ctx context.Context, secret *metav1.PartialObjectM
 	return !letGo, again, nil
 }
 
-// namespaceGoes reports whether a namespace is being deleted. Without the right to get it, it counts as one that stays:
-// a Secret that is deleted alone must not be held for ever.
+// namespaceGoes reports whether a namespace is being deleted. Without the right to get it, it counts as one that goes: what
+// needs the kubeconfig to clean up may be deleted yet, when omni-apiserver is back. The log of the start names the missing right.
 func (r *reconciler) namespaceGoes(ctx context.Context, name string) (bool, error) {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 
 	switch err := r.live.Get(ctx, client.ObjectKey{Name: name}, namespace); {
-	case apierrors.IsForbidden(err), apierrors.IsNotFound(err):
+	case apierrors.IsForbidden(err):
+		return true, nil
+	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("read Namespace %q: %w", name, err)
