@@ -114,6 +114,23 @@ func processHazards() []hazard {
 			},
 		},
 		{
+			// The snapshot has a removal. What was to go then is gone; what Omni has now was made since.
+			name: "our etcd restored with a removal in it that was done since",
+			when: func(f *fleet) {
+				f.restoreEtcdOf(true, func() { f.run("delete", "ow", "c-w") }, func() {
+					f.wait("the set to go", func() error { return f.absent("c-c-w") })
+					f.apply(workersManifest("c-w", "c", classOf(pool, 2)))
+					f.waitMachines("c", "c-w", 2)
+				})
+			},
+			destroyed: []string{"MachineSet c-c-w"},
+			says:      []seen{stalled(v1alpha1.ReasonAwaitingApproval, `MachineSet "c-c-w"`, "made in Omni at", "approvedPlan")},
+			then: func(f *fleet) {
+				f.apply(workersManifest("c-w", "c", classOf(pool, 2)))
+				f.ready("c")
+			},
+		},
+		{
 			// The mark is completed by one write for each cluster, and nothing else is written.
 			name: "marks from before they named the hub",
 			when: upgraded,
@@ -263,6 +280,19 @@ func (f *fleet) killRandomly() {
 // the snapshot back, with the controller running all the time or stopped meanwhile.
 func (f *fleet) restoreEtcd(running bool) {
 	f.t.Helper()
+	f.restoreEtcdOf(running, func() {}, func() {
+		f.apply(workersManifest("later", "c", classOf(pool, 1)))
+		f.waitMachines("c", "later", 1)
+	})
+
+	if out, err := f.try("get", "ow", "later"); err == nil {
+		f.t.Fatalf("the snapshot has a later object: %s", out)
+	}
+}
+
+// restoreEtcdOf restores what there was after the first of two steps, when both are done.
+func (f *fleet) restoreEtcdOf(running bool, first, later func()) {
+	f.t.Helper()
 
 	data, copied := stack.OmniAPIServer.EtcdDataDir, filepath.Join(f.t.TempDir(), "etcd")
 
@@ -274,9 +304,9 @@ func (f *fleet) restoreEtcd(running bool) {
 		}
 	}
 
+	first()
 	offline(func() error { return os.CopyFS(copied, os.DirFS(data)) })
-	f.apply(workersManifest("later", "c", classOf(pool, 1)))
-	f.waitMachines("c", "later", 1)
+	later()
 	f.ready("c")
 
 	if !running {
@@ -284,10 +314,6 @@ func (f *fleet) restoreEtcd(running bool) {
 	}
 
 	offline(func() error { return errors.Join(os.RemoveAll(data), os.CopyFS(data, os.DirFS(copied))) })
-
-	if out, err := f.try("get", "ow", "later"); err == nil {
-		f.t.Fatalf("the snapshot has a later object: %s", out)
-	}
 
 	if !running {
 		f.restartController()

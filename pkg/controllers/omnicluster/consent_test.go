@@ -330,12 +330,89 @@ func TestRestoredStatusDestroysNothing(t *testing.T) {
 	f.quiet()
 }
 
+// Our etcd was restored to a state in which a set, a machine and a manifest group were to go. They went then, and all were made again
+// with the same names and sizes since: that is not what was to go.
+func TestRestoredRemovalIsOfWhatWasThereThen(t *testing.T) {
+	for name, wipe := range map[string]bool{"times": false, "no times": true} {
+		t.Run(name, func(t *testing.T) { testRestoredRemoval(t, wipe) })
+	}
+}
+
+func testRestoredRemoval(t *testing.T, wipe bool) {
+	t.Helper()
+
+	f := running(t)
+	listed := newWorkers("l", "", 0)
+	listed.Spec.MachineSetMachines = v1alpha1.MachineSetMachines{Machines: f.machines[1:]}
+	f.create(listed)
+	f.wants(v1alpha1.ManifestFull, "a")
+
+	remove := func() {
+		f.delete(newWorkers("w", machineClass, 2))
+		change(f, "l", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Machines = f.machines[1:2] })
+		f.wants(v1alpha1.ManifestFull)
+	}
+
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+	remove()
+
+	before := f.until("Synced", metav1.ConditionFalse, "WaitingToSettle").Status
+
+	f.advance(settleTime)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+
+	sorted := func(want ...string) {
+		t.Helper()
+
+		if diff := cmp.Diff(want, slices.Sorted(slices.Values(f.tornDown()))); diff != "" {
+			t.Errorf("destroyed in Omni (-want +got):\n%s", diff)
+		}
+	}
+	want := []string{"KubernetesManifestGroups 200-cluster-demo-a", "MachineSetNodes " + f.machines[2], "MachineSets demo-w"}
+	sorted(want...)
+
+	time.Sleep(time.Second) // what is made again has another time
+	f.create(newWorkers("w", machineClass, 2))
+	change(f, "l", &v1alpha1.OmniWorkers{}, func(o *v1alpha1.OmniWorkers) { o.Spec.Machines = f.machines[1:] })
+	f.wants(v1alpha1.ManifestFull, "a")
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+	remove()
+
+	cluster := f.get()
+	cluster.Status.AppliedMachineSets, cluster.Status.AppliedManifests, cluster.Status.AppliedTimes =
+		before.AppliedMachineSets, before.AppliedManifests, before.AppliedTimes
+
+	if wipe {
+		cluster.Status.AppliedTimes = nil
+	}
+
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	f.restart()
+	says(t, message(f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval"), "Ready"), `MachineSet "demo-w"`, "made in Omni at", "does not record")
+	f.advance(10 * settleTime)
+	f.quiet()
+	sorted(want...)
+
+	if got := f.view().Machines; got["demo-w"] != 2 || got["demo-l"] != 2 {
+		t.Errorf("Omni has %v", got)
+	}
+
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ApprovedPlan = f.get().Status.Plan.Hash })
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+}
+
 // An object of a release that kept no record gets one from what is as wanted.
 func TestRecordIsMadeForOlderObjects(t *testing.T) {
 	f := running(t)
 	cluster := f.get()
-	want := cluster.Status.AppliedMachineSets
-	cluster.Status.AppliedMachineSets = nil
+	want, times := cluster.Status.AppliedMachineSets, cluster.Status.AppliedTimes
+	cluster.Status.AppliedMachineSets, cluster.Status.AppliedTimes = nil, nil
 
 	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
 		t.Fatal(err)
@@ -346,6 +423,10 @@ func TestRecordIsMadeForOlderObjects(t *testing.T) {
 
 	if diff := cmp.Diff(want, f.get().Status.AppliedMachineSets); diff != "" {
 		t.Error(diff)
+	}
+
+	if diff := cmp.Diff(times, f.get().Status.AppliedTimes); diff != "" || len(times) != 3 {
+		t.Error(times, diff)
 	}
 
 	f.quiet()

@@ -6313,6 +6313,25 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							},
 						},
 					},
+					"appliedTimes": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-map-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "appliedTimes are when Omni made what appliedMachineSets and appliedManifests name, by its clock and by ID: of each machine set, listed machine and manifest group. What was made at another time under the same ID is not from this object, as after the restore of a backup in which it was to go, while it was made again since.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(metav1.Time{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
 					"controlPlaneSet": {
 						SchemaProps: spec.SchemaProps{
 							Description: "controlPlaneSet is the control plane's machine set that Omni had when this object saw one last in the cluster of omniClusterID. If Omni has it no more, etcd is gone with it: it is only made again from another backup (spec.bootstrapSpec of the OmniControlPlane), or if the annotation omni.texashpc.com/recreate allows it.",
@@ -6370,6 +6389,13 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							},
 						},
 					},
+					"secondWriter": {
+						SchemaProps: spec.SchemaProps{
+							Description: "secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 					"rollout": {
 						SchemaProps: spec.SchemaProps{
 							Description: "rollout is what an OmniRolloutPolicy has to do with the cluster's changes. Unset if none ever selected it.",
@@ -6389,13 +6415,6 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.ControlPlaneSet{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.OmniClusterRollout{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
 	}
 }
-					"secondWriter": {
-						SchemaProps: spec.SchemaProps{
-							Description: "secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.",
-							Type:        []string{"string"},
-							Format:      "",
-						},
-					},
 
 func schema_pkg_apis_omni_v1alpha1_OmniClusterTalos(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -52,6 +53,8 @@ type Result struct {
 	// Requested are the destroys that this call began, for events and metrics: of Applied, of Pending, and one that was torn
 	// down before the error of Apply.
 	Requested []Change
+	// Created has when Omni made each resource that this call created, by ID, of the types that Plan.LiveSince has.
+	Created map[string]time.Time
 }
 
 // Taken returns the changes that the call made or began. Destructive ones come first, so that they are not lost among

@@ -3,6 +3,7 @@ package plan
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -76,6 +77,14 @@ func (a *applier) create(ctx context.Context, s step) error {
 
 	if err := a.live.Create(ctx, wanted); err != nil {
 		return err
+	}
+
+	if s.change.Type == TypeMachineSet || s.change.Type == TypeMachineSetNode || s.change.Type == TypeManifestGroup {
+		if a.result.Created == nil {
+			a.result.Created = map[string]time.Time{}
+		}
+
+		a.result.Created[s.change.ID] = wanted.Metadata().Created()
 	}
 
 	a.record(*wanted.Metadata(), omni.EffectCreated)

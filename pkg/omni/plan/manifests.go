@@ -65,15 +65,14 @@ func sortedIDs(items []resource.Resource) []string {
 	return ids
 }
 
-// liveManifests returns the IDs of the full manifest groups that users or templates made for a cluster, sorted. Omni's
-// own have an owner.
-func liveManifests(ctx context.Context, st state.State, cluster string) ([]string, error) {
+// liveManifests returns the full manifest groups that users or templates made for a cluster. Omni's own have an owner.
+func liveManifests(ctx context.Context, st state.State, cluster string) ([]resource.Resource, error) {
 	items, err := omni.ListOf(ctx, st, TypeManifestGroup, cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	return sortedIDs(slices.DeleteFunc(fullGroups(items), func(item resource.Resource) bool { return item.Metadata().Owner() != "" })), nil
+	return slices.DeleteFunc(fullGroups(items), func(item resource.Resource) bool { return item.Metadata().Owner() != "" }), nil
 }
 
 // judgeManifests decides whether the destroy of a manifest group removes objects. A group that only got another ID

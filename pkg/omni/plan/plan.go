@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -45,6 +46,8 @@ type Plan struct {
 	// WantedManifests are the IDs of the manifest groups of mode full of the template, and LiveManifests those that Omni
 	// had when the plan was made, without its own; both sorted. A plan to delete has neither.
 	WantedManifests, LiveManifests []string
+	// LiveSince has when Omni made each machine set, listed machine and manifest group of Live and LiveManifests, by ID.
+	LiveSince map[string]time.Time
 	// MakesControlPlane is true if the plan creates the control plane's machine set. Omni makes a new etcd for it: from Backup, in
 	// the form of omni.BackupOf, or an empty one if that is empty.
 	MakesControlPlane bool
@@ -107,14 +110,14 @@ func (p *Plan) Destructive() []Change {
 	return destructive
 }
 
-// Addition returns the first change that gives the cluster machines, if there is one. A set or a machine that waits for
-// Omni counts, too: it is made again once it is gone.
-func (p *Plan) Addition() (Change, bool) {
 // Removes reports whether a change takes something out of Omni, or needs consent, that has not begun.
 func (p *Plan) Removes() bool {
 	return slices.ContainsFunc(p.Changes, func(c Change) bool { return c.needsConsent() || c.Action == ActionDestroy && !c.TearingDown })
 }
 
+// Addition returns the first change that gives the cluster machines, if there is one. A set or a machine that waits for
+// Omni counts, too: it is made again once it is gone.
+func (p *Plan) Addition() (Change, bool) {
 	if i := slices.IndexFunc(p.Changes, Change.adds); i >= 0 {
 		return p.Changes[i], true
 	}
@@ -215,7 +218,8 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 
 	plan.Hash = HashOf(plan.Changes)
 	plan.Wanted, plan.Live = builder.wanted, builder.live
-	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), manifests
+	plan.WantedManifests, plan.LiveManifests = sortedIDs(builder.keeping), sortedIDs(manifests)
+	plan.LiveSince = createdTimes(slices.Concat(sets, requested(nodes), manifests))
 	plan.MakesControlPlane, plan.Backup = newControlPlane(result.Create)
 
 	return plan, nil

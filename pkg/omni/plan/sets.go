@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -42,13 +43,26 @@ func wantedSets(expected []resource.Resource) []SetState {
 
 // liveSets returns the machine sets that a cluster has, from its MachineSets and MachineSetNodes.
 func liveSets(sets, nodes []resource.Resource) []SetState {
-	requested := slices.DeleteFunc(slices.Clone(nodes), func(node resource.Resource) bool {
+	return setStates(sets, nodesBySet(requested(nodes)))
+}
+
+// requested returns the MachineSetNodes that were requested one by one.
+func requested(nodes []resource.Resource) []resource.Resource {
+	return slices.DeleteFunc(slices.Clone(nodes), func(node resource.Resource) bool {
 		_, allocated := node.Metadata().Labels().Get(omnires.LabelManagedByMachineSetNodeController)
 
 		return allocated || node.Metadata().Owner() != ""
 	})
+}
 
-	return setStates(sets, nodesBySet(requested))
+// createdTimes returns when Omni made resources, by ID.
+func createdTimes(items []resource.Resource) map[string]time.Time {
+	times := make(map[string]time.Time, len(items))
+	for _, item := range items {
+		times[item.Metadata().ID()] = item.Metadata().Created()
+	}
+
+	return times
 }
 
 // newControlPlane reports whether the control plane's machine set is among the resources to create, and from which backup Omni is to

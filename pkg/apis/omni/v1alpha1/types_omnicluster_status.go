@@ -70,6 +70,13 @@ type OmniClusterStatus struct {
 	// +listType=set
 	AppliedManifests []string `json:"appliedManifests,omitempty"`
 
+	// appliedTimes are when Omni made what appliedMachineSets and appliedManifests name, by its clock and by ID: of each machine
+	// set, listed machine and manifest group. What was made at another time under the same ID is not from this object, as after
+	// the restore of a backup in which it was to go, while it was made again since.
+	// +optional
+	// +mapType=atomic
+	AppliedTimes map[string]metav1.Time `json:"appliedTimes,omitempty"`
+
 	// controlPlaneSet is the control plane's machine set that Omni had when this object saw one last in the cluster of
 	// omniClusterID. If Omni has it no more, etcd is gone with it: it is only made again from another backup
 	// (spec.bootstrapSpec of the OmniControlPlane), or if the annotation omni.texashpc.com/recreate allows it.
@@ -106,6 +113,11 @@ type OmniClusterStatus struct {
 	// +listType=atomic
 	Refusals []RefusedChange `json:"refusals,omitempty"`
 
+	// secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an
+	// edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.
+	// +optional
+	SecondWriter string `json:"secondWriter,omitempty"`
+
 	// rollout is what an OmniRolloutPolicy has to do with the cluster's changes. Unset if none ever selected it.
 	// +optional
 	Rollout *OmniClusterRollout `json:"rollout,omitempty"`
@@ -113,11 +125,6 @@ type OmniClusterStatus struct {
 	// omni is what Omni says of the cluster.
 	// +optional
 	Omni *OmniClusterRemoteStatus `json:"omni,omitempty"`
-	// secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an
-	// edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.
-	// +optional
-	SecondWriter string `json:"secondWriter,omitempty"`
-
 }
 
 // AppliedReference names an object and the state of it that was applied.

@@ -1067,6 +1067,13 @@ func (in *OmniClusterStatus) DeepCopyInto(out *OmniClusterStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.AppliedTimes != nil {
+		in, out := &in.AppliedTimes, &out.AppliedTimes
+		*out = make(map[string]v1.Time, len(*in))
+		for key, val := range *in {
+			(*out)[key] = *val.DeepCopy()
+		}
+	}
 	if in.ControlPlaneSet != nil {
 		in, out := &in.ControlPlaneSet, &out.ControlPlaneSet
 		*out = new(ControlPlaneSet)

@@ -9,7 +9,7 @@ import (
 
 // After returns the decision after an Apply: each item with the state that it has now. err is the error of the Apply.
 func (d Decision) After(result plan.Result, err error) Decision {
-	d.Items, d.applied = slices.Clone(d.Items), true
+	d.Items, d.applied, d.created = slices.Clone(d.Items), true, result.Created
 
 	key := func(change plan.Change) string { return string(change.Action) + "|" + change.Key() }
 	index := make(map[string][]int, len(d.Items))

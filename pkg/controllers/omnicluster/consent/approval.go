@@ -155,5 +155,6 @@ func AllowSame(a, b v1alpha1.OmniClusterStatus) bool {
 	return a.OmniClusterID == b.OmniClusterID && a.Adopting == b.Adopting && a.UsedApproval == b.UsedApproval &&
 		equality.Semantic.DeepEqual(a.AppliedMachineSets, b.AppliedMachineSets) &&
 		equality.Semantic.DeepEqual(a.AppliedManifests, b.AppliedManifests) &&
+		equality.Semantic.DeepEqual(a.AppliedTimes, b.AppliedTimes) &&
 		equality.Semantic.DeepEqual(approvals(a), approvals(b))
 }

@@ -3,6 +3,8 @@ package consent
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -24,7 +26,8 @@ func TestAllowSame(t *testing.T) {
 		"a set more": {status(func(s *v1alpha1.OmniClusterStatus) {
 			s.AppliedMachineSets = append(s.AppliedMachineSets, v1alpha1.AppliedMachineSet{ID: "c-later"})
 		}), false},
-		"another size": {status(func(s *v1alpha1.OmniClusterStatus) { s.AppliedMachineSets[0].Size = "pool/3" }), false},
+		"a set that was made again": {status(func(s *v1alpha1.OmniClusterStatus) { s.AppliedTimes = map[string]metav1.Time{"c-w": storedAt(1)} }), false},
+		"another size":              {status(func(s *v1alpha1.OmniClusterStatus) { s.AppliedMachineSets[0].Size = "pool/3" }), false},
 		"an approval more": {status(func(s *v1alpha1.OmniClusterStatus) {
 			s.Plan = &v1alpha1.OmniClusterPlan{Approved: []v1alpha1.ApprovedChange{{ID: "c-w"}}}
 		}), false},

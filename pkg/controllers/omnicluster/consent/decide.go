@@ -53,6 +53,7 @@ type Decision struct {
 	allApproved bool       // every change that needs an approval has it
 	admission   *admission // nil if no rollout is concerned
 	applied     bool
+	created     map[string]time.Time // when Omni made what the Apply created, by ID
 }
 
 // Decide decides how far a plan may be applied. If a fact is unknown, it makes the safer choice and destroys nothing.
@@ -182,7 +183,7 @@ func (d Decision) NextRecord(grow bool) Record {
 		return item.Took && item.State == Done && item.Change.Action == plan.ActionCreate
 	})
 
-	return d.record.Next(d.facts.Plan, d.Left(), growth{all: grow, made: made})
+	return d.record.Next(d.facts.Plan, d.Left(), growth{all: grow, made: made, at: d.created})
 }
 
 // Grows reports whether a record holds more than the record that this decision is based on.

@@ -115,7 +115,7 @@ func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, wh
 		item := Item{Change: change, State: Planned}
 
 		if change.Destructive && !change.TearingDown {
-			item.WhyApproval = record.foreign(change, planned.Live)
+			item.WhyApproval = record.foreign(change, planned)
 			item.Needs = NeedsApproval
 
 			if trusts && item.WhyApproval == "" {

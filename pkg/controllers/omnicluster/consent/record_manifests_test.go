@@ -66,12 +66,12 @@ func TestManifestRecordKnowsWhatIsForeign(t *testing.T) {
 		{plan.ActionUpdate, "theirs", "not made full by this object"},
 		{plan.ActionDestroy, "demo-w", "not made by this object"},
 	} {
-		if got := record.foreign(plan.Change{Action: test.action, Type: plan.TypeManifestGroup, ID: test.id}, nil); got != test.want {
+		if got := record.foreign(plan.Change{Action: test.action, Type: plan.TypeManifestGroup, ID: test.id}, &plan.Plan{}); got != test.want {
 			t.Errorf("%s %s: %q", test.action, test.id, got)
 		}
 	}
 
-	if got := record.foreign(teardown("ours", time.Time{}), nil); got != "not made by this object" {
+	if got := record.foreign(teardown("ours", time.Time{}), &plan.Plan{}); got != "not made by this object" {
 		t.Errorf("a set of the ID of a manifest group: %q", got)
 	}
 }

@@ -239,11 +239,11 @@ func TestRecordIsOfOneCluster(t *testing.T) {
 		"its ID was not written yet": {untold, omni.Live{Exists: true, UUID: "id"}, true},
 	} {
 		record := RecordOf(test.status, test.live)
-		if (record.foreign(teardown("w", time.Time{}), []plan.SetState{{ID: "w", Size: "3"}}) == "") != test.counts {
+		if (record.foreign(teardown("w", time.Time{}), &plan.Plan{Live: []plan.SetState{{ID: "w", Size: "3"}}}) == "") != test.counts {
 			t.Errorf("%s: its sets: %+v", name, record)
 		}
 
-		if group := (plan.Change{Action: plan.ActionDestroy, Type: plan.TypeManifestGroup, ID: "m", Destructive: true}); (record.foreign(group, nil) == "") != test.counts {
+		if group := (plan.Change{Action: plan.ActionDestroy, Type: plan.TypeManifestGroup, ID: "m", Destructive: true}); (record.foreign(group, &plan.Plan{}) == "") != test.counts {
 			t.Errorf("%s: its manifests: %+v", name, record)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
 // turns is a cluster under a policy, run after run.
@@ -71,7 +72,7 @@ func (tt *turns) decide() Decision {
 		tt.t.Fatal(err)
 	}
 
-	record := Record{sets: recordOf(planned.Live)}
+	record := recordOf(planned)
 	record.Store(&tt.cluster.Status)
 
 	d := Decide(Facts{Cluster: tt.cluster.DeepCopy(), Plan: planned, Gate: tt.gate, Now: tt.now, Settling: tt.settling, SettleTime: settleTime})
@@ -81,10 +82,15 @@ func (tt *turns) decide() Decision {
 	return d
 }
 
-func recordOf(live []plan.SetState) appliedRecord {
-	var record appliedRecord
-	for _, set := range live {
-		record = append(record, v1alpha1.AppliedMachineSet{ID: set.ID, Size: set.Size, Machines: set.Machines})
+// recordOf is the record of an object that made all that Omni has.
+func recordOf(planned *plan.Plan) Record {
+	record := Record{times: recordTimes{}}
+	for _, set := range planned.Live {
+		record.sets = append(record.sets, v1alpha1.AppliedMachineSet{ID: set.ID, Size: set.Size, Machines: set.Machines})
+	}
+
+	for id, made := range planned.LiveSince {
+		record.times[id] = utc.Stored(made)
 	}
 
 	return record

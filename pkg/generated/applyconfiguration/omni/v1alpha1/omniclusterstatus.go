@@ -62,6 +62,10 @@ type OmniClusterStatusApplyConfiguration struct {
 	// group goes, Omni removes its objects from the cluster: one that this list does not name goes only with
 	// spec.approvedPlan.
 	AppliedManifests []string `json:"appliedManifests,omitempty"`
+	// appliedTimes are when Omni made what appliedMachineSets and appliedManifests name, by its clock and by ID: of each machine
+	// set, listed machine and manifest group. What was made at another time under the same ID is not from this object, as after
+	// the restore of a backup in which it was to go, while it was made again since.
+	AppliedTimes map[string]v1.Time `json:"appliedTimes,omitempty"`
 	// controlPlaneSet is the control plane's machine set that Omni had when this object saw one last in the cluster of
 	// omniClusterID. If Omni has it no more, etcd is gone with it: it is only made again from another backup
 	// (spec.bootstrapSpec of the OmniControlPlane), or if the annotation omni.texashpc.com/recreate allows it.
@@ -83,13 +87,13 @@ type OmniClusterStatusApplyConfiguration struct {
 	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
 	// is applied; they are tried again when something changes, and at the sync interval.
 	Refusals []RefusedChangeApplyConfiguration `json:"refusals,omitempty"`
+	// secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an
+	// edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.
+	SecondWriter *string `json:"secondWriter,omitempty"`
 	// rollout is what an OmniRolloutPolicy has to do with the cluster's changes. Unset if none ever selected it.
 	Rollout *OmniClusterRolloutApplyConfiguration `json:"rollout,omitempty"`
 	// omni is what Omni says of the cluster.
 	Omni *OmniClusterRemoteStatusApplyConfiguration `json:"omni,omitempty"`
-	// secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an
-	// edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.
-	SecondWriter *string `json:"secondWriter,omitempty"`
 }
 
 // OmniClusterStatusApplyConfiguration constructs a declarative configuration of the OmniClusterStatus type for use with
@@ -240,6 +244,20 @@ func (b *OmniClusterStatusApplyConfiguration) WithAppliedManifests(values ...str
 	return b
 }
 
+// WithAppliedTimes puts the entries into the AppliedTimes field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, the entries provided by each call will be put on the AppliedTimes field,
+// overwriting an existing map entries in AppliedTimes field with the same key.
+func (b *OmniClusterStatusApplyConfiguration) WithAppliedTimes(entries map[string]v1.Time) *OmniClusterStatusApplyConfiguration {
+	if b.AppliedTimes == nil && len(entries) > 0 {
+		b.AppliedTimes = make(map[string]v1.Time, len(entries))
+	}
+	for k, v := range entries {
+		b.AppliedTimes[k] = v
+	}
+	return b
+}
+
 // WithControlPlaneSet sets the ControlPlaneSet field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ControlPlaneSet field is set to the value of the last call.
@@ -301,6 +319,14 @@ func (b *OmniClusterStatusApplyConfiguration) WithRefusals(values ...*RefusedCha
 	return b
 }
 
+// WithSecondWriter sets the SecondWriter field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the SecondWriter field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithSecondWriter(value string) *OmniClusterStatusApplyConfiguration {
+	b.SecondWriter = &value
+	return b
+}
+
 // WithRollout sets the Rollout field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Rollout field is set to the value of the last call.
@@ -316,11 +342,3 @@ func (b *OmniClusterStatusApplyConfiguration) WithOmni(value *OmniClusterRemoteS
 	b.Omni = value
 	return b
 }
-// WithSecondWriter sets the SecondWriter field in the declarative configuration to the given value
-// and returns the receiver, so that objects can be built by chaining "With" function invocations.
-// If called multiple times, the SecondWriter field is set to the value of the last call.
-func (b *OmniClusterStatusApplyConfiguration) WithSecondWriter(value string) *OmniClusterStatusApplyConfiguration {
-	b.SecondWriter = &value
-	return b
-}
-
