@@ -53,13 +53,20 @@ type deathError struct{ cause error }
 // Error implements error.
 func (e *deathError) Error() string { return e.cause.Error() }
 
-// attempt does work with one worker, which is killed when the time is over.
+// attempt does work with one worker, which is killed when the time is over or when it takes too much memory.
 func (p *Pool) attempt(ctx context.Context, worker *process, what *work, talk func(context.Context, *process) error) error {
 	limited, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
 
 	stop := context.AfterFunc(limited, worker.kill)
+	endWatch := worker.watch(p.options.Memory)
 	err := talk(limited, worker)
+
+	if endWatch() {
+		stop()
+
+		return p.tookTooMuch(what)
+	}
 
 	if stop() {
 		return p.explain(worker, what, err)
@@ -91,12 +98,17 @@ func (p *Pool) explain(worker *process, what *work, err error) error {
 	case strings.Contains(said, "stack overflow"), strings.Contains(said, "stack exceeds"):
 		return &deathError{&RefusedError{Why: what.deep}}
 	case slices.ContainsFunc(noMemory(), func(words string) bool { return strings.Contains(said, words) }):
-		return &deathError{refused(what.large, p.options.Memory>>20)}
+		return p.tookTooMuch(what)
 	case worker.signalled() == syscall.SIGKILL:
 		return &deathError{fmt.Errorf("%w: somebody killed it; if it was the kernel, for want of memory, raise the memory limit of omni-controller", errDied)}
 	default:
 		return &deathError{fmt.Errorf("%w (%s)", errDied, worker.command.ProcessState)}
 	}
+}
+
+// tookTooMuch says that a worker ended because it took more memory than it may.
+func (p *Pool) tookTooMuch(what *work) error {
+	return &deathError{refused(what.large, p.options.Memory>>20)}
 }
 
 // noMemory are the words with which a Go program ends that gets no more memory, or

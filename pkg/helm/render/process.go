@@ -13,8 +13,12 @@ import (
 	"time"
 )
 
-// startTime is how long a worker may take until it is ready, on a busy machine.
-const startTime = 30 * time.Second
+const (
+	// startTime is how long a worker may take until it is ready, on a busy machine.
+	startTime = 30 * time.Second
+	// watchInterval is how often the memory of a worker is looked at while it works.
+	watchInterval = 10 * time.Millisecond
+)
 
 // process is one worker. It does one piece of work at a time.
 type process struct {
@@ -25,6 +29,7 @@ type process struct {
 	exited  chan struct{} // closed when the process is gone and said is complete
 	used    bool          // it has read something foreign before
 	retire  *time.Timer   // while it is idle
+	base    int64         // what it had in memory when it was ready, in bytes
 	// unfiltered is why the kernel does not filter its system calls; empty if it does.
 	unfiltered string
 }
@@ -66,6 +71,12 @@ func start(ctx context.Context, program string, memory int64) (*process, error) 
 	}
 
 	p.unfiltered = string(reason)
+
+	if p.base, err = residentMemory(p.command.Process.Pid); err != nil {
+		p.end()
+
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
 
 	return p, nil
 }
@@ -122,6 +133,50 @@ func (p *process) end() {
 	<-p.exited
 	_ = p.to.Close()
 	_ = p.from.Close()
+}
+
+// watch looks at how much the process has in memory, and kills it if that is more than it may have on top of what it had when it
+// was ready. The kernel's own bounds (see package worker) let one large value pass that is up to one step of Go's heap
+// beyond. The function that it returns ends the watch and reports whether it was too much.
+func (p *process) watch(memory int64) (end func() (tooMuch bool)) {
+	ended, result := make(chan struct{}), make(chan bool, 1)
+
+	look := func() bool {
+		resident, err := residentMemory(p.command.Process.Pid) // an error: it is gone
+		if err != nil || resident <= p.base+memory {
+			return false
+		}
+
+		p.kill()
+
+		return true
+	}
+
+	go func() {
+		ticker := time.NewTicker(watchInterval)
+		defer ticker.Stop()
+
+		for {
+			select {
+			case <-ended:
+				result <- look()
+
+				return
+			case <-ticker.C:
+				if look() {
+					result <- true
+
+					return
+				}
+			}
+		}
+	}()
+
+	return func() bool {
+		close(ended)
+
+		return <-result
+	}
 }
 
 // gone reports whether the process has ended.

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/rendertest"
@@ -113,6 +115,49 @@ func TestHostileCharts(t *testing.T) {
 				t.Errorf("%v, %v", files, err)
 			}
 		})
+	}
+}
+
+// One large value ends a worker as many small ones do, whatever its size is, and before it fills the memory of the container.
+func TestLargeValues(t *testing.T) {
+	program, err := rendertest.Program(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	pool := newPool(t, render.Options{Timeout: 5 * time.Minute, Program: program})
+
+	var before, after unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &before); err != nil {
+		t.Fatal(err)
+	}
+
+	for range 3 {
+		for _, millions := range []int{200, 300, 500, 800, 1500, 4000} {
+			_, _, err := pool.Render(t.Context(), "group", jobOf(t, nil), chartOf(fmt.Sprintf(`{{ repeat %d000000 "a" | len }}`, millions)), nothing)
+
+			var refusal *render.RefusedError
+			if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "takes more than 128 MiB of memory") {
+				t.Errorf("%d million: %v", millions, err)
+			}
+		}
+
+		// These may fit into what the steps of Go's heap leave.
+		for _, millions := range []int{130, 150, 170} {
+			_, _, err := pool.Render(t.Context(), "group", jobOf(t, nil), chartOf(fmt.Sprintf(`{{ repeat %d000000 "a" | len }}`, millions)), nothing)
+			t.Logf("%d million: %v", millions, err)
+		}
+	}
+
+	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &after); err != nil {
+		t.Fatal(err)
+	}
+
+	// With what the program has in memory itself, its own file included.
+	const most = 320 << 10
+
+	if t.Logf("the largest child had %d MiB", after.Maxrss>>10); after.Maxrss > max(before.Maxrss, most) {
+		t.Errorf("the largest child had %d MiB", after.Maxrss>>10)
 	}
 }
 

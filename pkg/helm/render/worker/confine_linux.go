@@ -29,15 +29,16 @@ const (
 // Nothing foreign may be read before. An error of errNoFilter says that everything
 // was done but the last.
 //
-// RLIMIT_DATA counts what is mapped for writing. RLIMIT_AS would count what Go
-// reserves and never uses, which is far more.
+// RLIMIT_DATA counts what is mapped for writing, but the kernel does not compare it when a
+// reservation of Go's heap becomes writable, so one large value passes it. RLIMIT_AS counts reservations. The parent
+// watches what is resident between the two.
 func confine(memory int64) error {
 	debug.SetTraceback("none")
 	debug.SetMaxStack(maxStack)
 	debug.SetMemoryLimit(memory - memory*sparePercent/percent)
 	runtime.GOMAXPROCS(1) // one chart at a time; more would only collect garbage
 
-	base, err := mapped()
+	data, space, err := mapped()
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,8 @@ func confine(memory int64) error {
 	}
 
 	limits := map[int]uint64{
-		unix.RLIMIT_DATA:   base + uint64(memory), //nolint:gosec // a flag that was checked
+		unix.RLIMIT_DATA:   data + uint64(memory),                             //nolint:gosec // a flag that was checked
+		unix.RLIMIT_AS:     space + uint64(memory) + heapArena - unusedHeap(), //nolint:gosec // as above
 		unix.RLIMIT_CORE:   0,
 		unix.RLIMIT_FSIZE:  0,
 		unix.RLIMIT_NOFILE: 0, // what is open stays open, nothing more can be
@@ -104,24 +106,44 @@ func closeInherited() error {
 	return nil
 }
 
-// mapped is how many bytes the process has mapped for writing.
-func mapped() (uint64, error) {
-	const field = 5 // of /proc/self/statm: data and stack, in pages
+// heapArena is in which steps Go reserves address space for its heap, in bytes.
+const heapArena = 64 << 20
+
+// unusedHeap is how much of the reserved heap the heap may still take, in bytes.
+func unusedHeap() uint64 {
+	var stats runtime.MemStats
+
+	runtime.ReadMemStats(&stats)
+
+	return (heapArena - (stats.HeapSys+stats.StackInuse)%heapArena) % heapArena
+}
+
+// mapped is how many bytes the process has mapped for writing, and how many in all.
+func mapped() (data, space uint64, err error) {
+	// Of /proc/self/statm, in pages.
+	const (
+		spaceField = 0
+		dataField  = 5 // data and stack
+	)
 
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return 0, fmt.Errorf("find out how much memory the program takes: %w", err)
+		return 0, 0, fmt.Errorf("find out how much memory the program takes: %w", err)
 	}
 
 	fields := bytes.Fields(text)
-	if len(fields) <= field {
-		return 0, errors.New("/proc/self/statm is not as expected")
+	if len(fields) <= dataField {
+		return 0, 0, errors.New("/proc/self/statm is not as expected")
 	}
 
-	pages, err := strconv.ParseUint(string(fields[field]), 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("/proc/self/statm: %w", err)
+	for field, bytes := range map[int]*uint64{spaceField: &space, dataField: &data} {
+		pages, err := strconv.ParseUint(string(fields[field]), 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("/proc/self/statm: %w", err)
+		}
+
+		*bytes = pages * uint64(os.Getpagesize()) //nolint:gosec // positive
 	}
 
-	return pages * uint64(os.Getpagesize()), nil //nolint:gosec // positive
+	return data, space, nil
 }
