@@ -55,6 +55,10 @@ e2e-certmanager: ## Run the installed chart together with cert-manager's own con
 e2e-durability: ## Kill the API server 100 times under writes and look for each that was acknowledged (KILLS, SEED).
 	hack/e2e-durability.sh
 
+.PHONY: attacks
+attacks: ## Attack both programs, within the memory limits of their Pods, and print their peaks as a table (COUNT).
+	hack/attacks.sh
+
 .PHONY: fuzz
 fuzz: ## Fuzz every parser of foreign input (FUZZTIME for each, default 1m; the first run builds for minutes).
 	hack/fuzz.sh

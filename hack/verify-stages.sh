@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Every test runs in one of the stages of hack/test.sh, or with a target of its own: no package is in no group, or in two,
-# nothing but slow(t) leaves a test out of the first stage, and what slow(t) leaves out is in the second.
+# nothing but slow(t) leaves a test out of the first stage, what slow(t) leaves out is in the second, and what attackOnly(t)
+# leaves out of both is in hack/attacks.sh.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -41,6 +42,11 @@ done < <(git grep --untracked -lE '^\s+slow\(' -- '*_test.go')
 marked=$(cat test/e2e/*_test.go | grep -cE '^\s+slow\(')
 listed=$({ hack/slow-tests.sh alone && hack/slow-tests.sh parallel; } | tr '|' '\n' | wc -l)
 [ "$marked" -eq "$listed" ] || complain "hack/slow-tests.sh lists $listed of the $marked tests that begin with slow(t)"
+
+# hack/attacks.sh runs the tests of one package whose names begin with TestAttack.
+while read -r line; do
+  [[ $line =~ ^test/e2e/.*=func\ TestAttack ]] || complain "${line%%=*}: name a test that begins with attackOnly(t) TestAttack..., in test/e2e, for hack/attacks.sh runs those"
+done < <(git grep --untracked -pE '^\s+attackOnly\(t\)' -- '*_test.go' | grep -E '=func' || true)
 
 # A stage sets no build tag; a target of its own may.
 while read -r tag; do

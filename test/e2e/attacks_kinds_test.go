@@ -25,20 +25,28 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// attacks are all that takes memory, time or a program away from others if nothing holds it. Each ends when the
-// programs have said what they think of it.
-var attacks = map[string]func(*attacker){
-	"request bodies of aliases":       (*attacker).sendAliases,
-	"values of aliases":               (*attacker).valuesOfAliases,
-	"a kubeconfig of aliases":         (*attacker).kubeconfigOfAliases,
-	"a template that prints itself":   (*attacker).printItself,
-	"a template that calls itself":    (*attacker).callItself,
-	"a template without end":          (*attacker).loop,
-	"a probe answered with a bomb":    (*attacker).answerWithBomb,
-	"a Helm record that is a bomb":    (*attacker).recordBomb,
-	"an index of empty lists":         (*attacker).indexBomb,
-	"more objects than there is room": (*attacker).fillNamespace,
-	"an Omni without end":             (*attacker).flood,
+// attack takes memory, time or a program away from others if nothing holds it. It ends when the programs have said what
+// they think of it.
+type attack struct {
+	name   string // as the threat model has it
+	before string // what it took while there were no bounds
+	run    func(*attacker)
+}
+
+//nolint:gochecknoglobals // a constant
+var attacks = []attack{
+	{"16 request bodies of 20,000 aliases", "9.9 GB for one", (*attacker).sendAliases},
+	{"Helm values of aliases", "4.1 GB", (*attacker).valuesOfAliases},
+	{"A kubeconfig of aliases", "5.4 GB", (*attacker).kubeconfigOfAliases},
+	{"A template that prints a dictionary that holds itself", "the end of the process", (*attacker).printItself},
+	{"A template that doubles a text 40 times", "gigabytes", (*attacker).callItself},
+	{"A template that repeats a text up to 1.5 billion times, in five sizes at once", "the size of the text", (*attacker).repeat},
+	{"A template without end", "a core for ever", (*attacker).loop},
+	{"The first probe answered with a compressed bomb", "7.2 GB", (*attacker).answerWithBomb},
+	{"A Helm record that is a bomb", "7.0 GB", (*attacker).recordBomb},
+	{"An index of four million empty lists", "1.2 GB", (*attacker).indexBomb},
+	{"A namespace filled with objects of 0.4 MB, then listed eight times at once", "11.4 GB", (*attacker).fillNamespace},
+	{"An Omni that sends resources of 1 MB without end", "2.3 GB", (*attacker).flood},
 }
 
 const clustersPath = "/apis/omni.texashpc.com/v1alpha1/namespaces/tenant/omniclusters"
@@ -142,11 +150,28 @@ func (a *attacker) syncOf(kubeconfig string) string {
 	return strings.NewReplacer("name: registry\nspec", "name: "+kubeconfig+"\nspec", "name: demo-kubeconfig", "name: "+kubeconfig).Replace(a.syncManifest(kubeconfig, "  deletionPolicy: Orphan"))
 }
 
-// render asks for a release of a chart with one template.
-func (a *attacker) render(name, template string) {
+// render asks for a release of a chart with one template, and waits until it is refused with these words.
+func (a *attacker) render(name, template string, words ...string) {
+	a.release(name, template)
+	a.refusedForGood("ohr", name, append(words, name)...)
+}
+
+func (a *attacker) release(name, template string) {
 	a.charts.Add(chartserver.Chart{Name: name, Version: "1.0.0", Files: map[string]string{"templates/all.yaml": template}})
 	a.apply(strings.Replace(a.releaseOf(name, "1.0.0"), "chart: demo", "chart: "+name, 1))
-	a.refusedForGood("ohr", name, name)
+}
+
+// repeat makes texts of which the smallest is just beyond what a worker may take.
+func (a *attacker) repeat() {
+	sizes := []int{140, 300, 500, 800, 1500} // millions
+
+	for _, size := range sizes {
+		a.release(fmt.Sprintf("repeats-%d", size), fmt.Sprintf(`{{ repeat %d000000 "a" | len }}`, size))
+	}
+
+	for _, size := range sizes {
+		a.refusedForGood("ohr", fmt.Sprintf("repeats-%d", size), "takes more than 128 MiB of memory")
+	}
 }
 
 func (a *attacker) printItself() {

@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -35,7 +36,7 @@ func TestAttacks(t *testing.T) {
 
 	hub := startAttacked(t)
 	well := fleetIn(spaceOn(t, hub, "well"))
-	tenant := attackerIn(releasingIn(deliveryIn(fleetIn(spaceOn(t, hub, "tenant")))))
+	tenant := tenantOn(t, hub)
 
 	for i := range healthyClusters {
 		well.demandOne(i)
@@ -45,7 +46,7 @@ func TestAttacks(t *testing.T) {
 		well.waitCondition("ocl", demanded(i), v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	}
 
-	meters := []*meter{watchMemory(t, "omni-apiserver", hub.OmniAPIServer, apiServerLimit), watchMemory(t, "omni-controller", hub.Controller, controllerLimit)}
+	check := watchPrograms(t, hub)
 	times := watchRequests(t, well)
 
 	t.Run("all", func(t *testing.T) {
@@ -57,19 +58,46 @@ func TestAttacks(t *testing.T) {
 			}
 		})
 
-		for name, run := range attacks {
-			t.Run(name, func(t *testing.T) {
+		for _, attack := range attacks {
+			t.Run(attack.name, func(t *testing.T) {
 				t.Parallel()
-				run(tenant.in(t))
+				attack.run(tenant.in(t))
 			})
 		}
 	})
 
 	times()
+	check("**All of them at the same time**", "")
+}
 
-	for _, meter := range meters {
-		meter.check(t)
+// Each attack alone, on programs that have done nothing else.
+func TestAttackAlone(t *testing.T) {
+	attackOnly(t)
+
+	for _, attack := range attacks {
+		t.Run(attack.name, func(t *testing.T) {
+			hub := startAttacked(t)
+			tenant := tenantOn(t, hub)
+			check := watchPrograms(t, hub)
+			attack.run(tenant)
+			check(attack.name, attack.before)
+		})
 	}
+}
+
+// attackOnly is the first line of a test that only `make attacks` runs: it takes minutes, or the machine.
+func attackOnly(t *testing.T) {
+	t.Helper()
+
+	if os.Getenv("ATTACKS") == "" {
+		t.Skip("make attacks runs it")
+	}
+}
+
+func tenantOn(t *testing.T, hub *env.Stack) *attacker {
+	t.Helper()
+
+	return attackerIn(releasingIn(deliveryIn(fleetIn(spaceOn(t, hub, "tenant")))))
 }
 
 func startAttacked(t *testing.T) *env.Stack {
@@ -118,6 +146,21 @@ type meter struct {
 // sampled is how often something is looked at during the attacks.
 const sampled = 20 * time.Millisecond
 
+// watchPrograms follows the memory of both programs. What it returns checks it, and tells the peaks as a row of the table that
+// hack/attacks.sh prints.
+func watchPrograms(t *testing.T, hub *env.Stack) (check func(attack, before string)) {
+	t.Helper()
+
+	apiServer := watchMemory(t, "omni-apiserver", hub.OmniAPIServer, apiServerLimit)
+	controller := watchMemory(t, "omni-controller", hub.Controller, controllerLimit)
+
+	return func(attack, before string) {
+		apiServer.check(t)
+		controller.check(t)
+		t.Logf("| %s | %s | %d | %d |", attack, before, apiServer.peak>>20, controller.peak>>20)
+	}
+}
+
 func watchMemory(t *testing.T, name string, program interface {
 	Memory() (uint64, error)
 	Crashed() error
@@ -148,7 +191,7 @@ func (m *meter) check(t *testing.T) {
 	}
 
 	if killed := m.killed(); killed > 0 {
-		t.Errorf("%s: %d processes were killed, because they needed more than the Pod has", m.name, killed)
+		t.Errorf("%s: the kernel killed %d processes for want of memory", m.name, killed)
 	}
 
 	t.Logf("%s: %d of %d MiB, %d before the attacks", m.name, m.peak>>20, m.limit>>20, m.first>>20)
