@@ -46,7 +46,7 @@ func kinds() []kind {
 	var all []kind
 
 	for _, descriptor := range []any{
-		omniconnection.Descriptor(time.Now), omnicluster.Descriptor(false), omnicontrolplane.Descriptor(), omniworkers.Descriptor(),
+		omniconnection.Descriptor(time.Now, nil), omnicluster.Descriptor(false), omnicontrolplane.Descriptor(), omniworkers.Descriptor(),
 		omnimachine.Descriptor(), omnikubeconfigexport.Descriptor(time.Now), omnisecretsync.Descriptor(time.Now), omnihelmrelease.Descriptor(),
 		omnirolloutpolicy.Descriptor(time.Now, nil),
 	} {

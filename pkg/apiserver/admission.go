@@ -13,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controlplane"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/exporttarget"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/ownerreferences"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/rolloutoverride"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
@@ -33,10 +34,11 @@ func NewAdmissionOptions() *genericoptions.AdmissionOptions {
 	references.Register(options.Plugins)
 	exporttarget.Register(options.Plugins)
 	rolloutoverride.Register(options.Plugins)
+	ownerreferences.Register(options.Plugins)
 
 	options.RecommendedPluginOrder = append(options.RecommendedPluginOrder,
 		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName, references.PluginName, exporttarget.PluginName,
-		rolloutoverride.PluginName)
+		rolloutoverride.PluginName, ownerreferences.PluginName)
 
 	return options
 }

@@ -12,7 +12,7 @@ func TestAdmissionOrder(t *testing.T) {
 	want := []string{
 		"NamespaceLifecycle", "MutatingAdmissionPolicy", "MutatingAdmissionWebhook",
 		"ValidatingAdmissionPolicy", "ValidatingAdmissionWebhook",
-		"OmniClusterName", "OmniControlPlaneCount", "OmniControllerNamespaces", "OmniReferences", "OmniExportTarget", "OmniRolloutOverride",
+		"OmniClusterName", "OmniControlPlaneCount", "OmniControllerNamespaces", "OmniReferences", "OmniExportTarget", "OmniRolloutOverride", "OmniOwnerReferences",
 	}
 	if diff := cmp.Diff(want, options.RecommendedPluginOrder); diff != "" {
 		t.Errorf("order (-want +got):\n%s", diff)

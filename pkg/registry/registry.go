@@ -50,9 +50,9 @@ func kindOf[T kit.Object](descriptor *kit.Descriptor[T]) kind {
 // late is a store that is made after the kinds that read it.
 type late struct{ *kit.REST }
 
-func kinds(options Options, clusters omnirolloutpolicy.Clusters) []kind {
+func kinds(options Options, clusters kit.Clusters) []kind {
 	return []kind{
-		kindOf(omniconnection.Descriptor(time.Now)),
+		kindOf(omniconnection.Descriptor(time.Now, clusters)),
 		kindOf(omnicluster.Descriptor(options.RequireDeletionConfirmation)),
 		kindOf(omnicontrolplane.Descriptor()),
 		kindOf(omniworkers.Descriptor()),

@@ -60,6 +60,7 @@ func TestArgoHealth(t *testing.T) {
 	f.waitHealth("ocl", "c", argocd.Healthy)
 
 	// An object that waits for others to go.
+	f.run("annotate", "oconn", "omni", "omni.texashpc.com/confirm-deletion=omni")
 	f.run("delete", "oconn", "omni", "--wait=false")
 	f.waitCondition("oconn", "omni", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonInUse)
 

@@ -125,12 +125,20 @@ func ownedBy(object, owner *unstructured.Unstructured) *unstructured.Unstructure
 	return object
 }
 
+// confirmed is an object with the annotation that confirms its deletion.
+func confirmed(object *unstructured.Unstructured) *unstructured.Unstructured {
+	object.SetAnnotations(map[string]string{v1alpha1.AnnotationConfirmDeletion: object.GetName()})
+
+	return object
+}
+
 // policies are the three ways to delete an owner.
 var policies = []metav1.DeletionPropagation{
 	metav1.DeletePropagationForeground, metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground,
 }
 
-// The hub's garbage collector treats our kinds as its own, as owners and as owned.
+// The hub's garbage collector treats our kinds as its own, as owners and as owned, once a deletion is confirmed. What is deleted
+// in the foreground, as Argo CD does it, needs no confirmation: a user asked for it.
 func TestEveryKindCascades(t *testing.T) {
 	t.Parallel()
 
@@ -153,10 +161,17 @@ func TestEveryKindCascades(t *testing.T) {
 
 		for _, k := range subjects {
 			ours := k.admin(t, s.name)
-			must(ours.Create(t.Context(), ownedBy(k.object(t, "owned-"+name), owner), metav1.CreateOptions{}))(t)
+			must(ours.Create(t.Context(), ownedBy(confirmed(k.object(t, "owned-"+name)), owner), metav1.CreateOptions{}))(t)
+
+			if policy == metav1.DeletePropagationBackground {
+				must(ours.Create(t.Context(), ownedBy(k.object(t, "unconfirmed"), owner), metav1.CreateOptions{}))(t)
+			}
 
 			made := k.object(t, "owner-"+name)
-			made.SetAnnotations(map[string]string{v1alpha1.AnnotationConfirmDeletion: made.GetName()}) // the policy Orphan keeps nothing remote
+			if policy == metav1.DeletePropagationOrphan {
+				made = confirmed(made) // the policy keeps nothing remote
+			}
+
 			parent := must(ours.Create(t.Context(), made, metav1.CreateOptions{}))(t)
 			must(hub.Create(t.Context(), ownedBy(configMap(k.resource+"-"+name), parent), metav1.CreateOptions{}))(t)
 			deletions = append(deletions, deletion{ours, "owner-" + name, policy})
@@ -184,7 +199,13 @@ func TestEveryKindCascades(t *testing.T) {
 	want := []string{"kube-root-ca.crt"}
 
 	for _, k := range subjects {
-		waitNames(t, k.admin(t, s.name), "owned-orphan")
+		waitNames(t, k.admin(t, s.name), "owned-orphan", "unconfirmed")
+		s.garbageCollectorRefused(k.resource, "unconfirmed")
+
+		if kept := must(k.admin(t, s.name).Get(t.Context(), "unconfirmed", metav1.GetOptions{}))(t); kept.GetDeletionTimestamp() != nil {
+			t.Errorf("%s: the garbage collector deletes what nobody confirmed", k.kind)
+		}
+
 		want = append(want, k.resource+"-orphan")
 	}
 

@@ -1,11 +1,17 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -52,10 +58,16 @@ func objectHazards() []hazard {
 		{
 			name: "connection and key deleted first",
 			when: func(f *fleet) {
-				f.run("delete", "oconn/omni", "secret/key", "--force", "--grace-period=0", "--cascade=foreground", "--wait=false")
+				force := []string{"--force", "--grace-period=0", "--cascade=foreground", "--wait=false"}
+				if out, err := f.try(append([]string{"delete", "oconn/omni", "secret/key"}, force...)...); err == nil || !strings.Contains(err.Error(), `use it: "c". `) {
+					f.t.Errorf("not refused: %v: %s", err, out)
+				}
+
+				f.run("annotate", "oconn", "omni", "omni.texashpc.com/confirm-deletion=omni")
+				f.run(append([]string{"delete", "oconn/omni"}, force...)...)
 
 				message := f.waitCondition("oconn", "omni", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonInUse)
-				if !strings.Contains(message, `"c"`) {
+				if !strings.Contains(message, `nothing is lost: the connection works on for OmniCluster "c"`) {
 					f.t.Errorf("the message does not name the cluster: %s", message)
 				}
 			},
@@ -65,6 +77,35 @@ func objectHazards() []hazard {
 				f.waitRemoteGone("c")
 				f.waitGone("oconn", "omni")
 				f.waitGone("secret", "key")
+			},
+			finally: []string{"Cluster c"},
+		},
+		{
+			// As docs/how-to/stop-a-deletion.md says.
+			name: "connection deleted by mistake and made again",
+			when: func(f *fleet) {
+				f.run("annotate", "oconn", "omni", "omni.texashpc.com/confirm-deletion=omni")
+				f.run("delete", "oconn", "omni", "--wait=false")
+				f.waitCondition("oconn", "omni", v1alpha1.ConditionDeletionBlocked, metav1.ConditionTrue, v1alpha1.ReasonInUse)
+
+				page, steps := f.newReader(), commandsOf(f.t, "docs/how-to/stop-a-deletion.md", 6)
+				page.types(steps[3].text)
+				page.types(steps[5].text)
+				f.waitCondition("oconn", "omni", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+				f.ready("c")
+			},
+			says:    []seen{ready()},
+			then:    func(f *fleet) { f.deleted("c") },
+			finally: []string{"Cluster c"},
+		},
+		{
+			name: "owner reference to what is gone",
+			when: ownedByWhatIsGone,
+			says: []seen{ready()},
+			then: func(f *fleet) {
+				f.run("annotate", "ocl", "c", "omni.texashpc.com/confirm-deletion=c")
+				f.waitGone("ocl", "c") // by the garbage collector, which tries again
+				f.waitRemoteGone("c")
 			},
 			finally: []string{"Cluster c"},
 		},
@@ -117,6 +158,46 @@ func objectHazards() []hazard {
 			finally: []string{"Cluster c"},
 		},
 	}
+}
+
+// ownedByWhatIsGone gives cluster c an owner that does not exist: somebody who may only patch is refused, and what an editor's
+// tool writes by mistake has the garbage collector refused.
+func ownedByWhatIsGone(f *fleet) {
+	patcher := f.user("patcher")
+	f.grant(patcher, "omniclusters", "get", "patch")
+
+	client := dynamicFor(f.t, must(stack.RESTConfigFor(patcher))(f.t)).Resource(subjects[1].gvr()).Namespace(f.name)
+	patch := func(text string) error {
+		_, err := client.Patch(f.t.Context(), "c", types.MergePatchType, []byte(text), metav1.PatchOptions{})
+
+		return err
+	}
+
+	f.wait("the right to patch", func() error { return patch(`{"metadata":{"labels":{"a":"b"}}}`) })
+
+	const owner = `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"gone","uid":"00000000-0000-4000-8000-000000000000"}]}}`
+
+	if err := patch(owner); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "cannot delete omniclusters") {
+		f.t.Errorf("an owner, by somebody who may not delete: %v", err)
+	}
+
+	f.merge(owner)
+	f.garbageCollectorRefused("omniclusters", "c")
+}
+
+// garbageCollectorRefused waits until the garbage collector was refused the deletion of an object.
+func (s *space) garbageCollectorRefused(resource, name string) {
+	s.t.Helper()
+	s.wait("the refusal of the garbage collector for "+resource+" "+name, func() error {
+		if !slices.ContainsFunc(s.auditEvents(), func(event auditv1.Event) bool {
+			return event.Verb == "delete" && event.ObjectRef.Resource == resource && event.ObjectRef.Name == name && event.ResponseStatus != nil &&
+				event.ResponseStatus.Code == http.StatusForbidden && strings.HasSuffix(event.User.Username, ":generic-garbage-collector")
+		}) {
+			return errors.New("it is not in the audit log")
+		}
+
+		return nil
+	})
 }
 
 // refusedEdit patches OmniCluster c, which has to be refused with these words.

@@ -13,7 +13,7 @@ import (
 func TestStopADeletionPage(t *testing.T) {
 	slow(t)
 
-	steps := commandsOf(t, "docs/how-to/stop-a-deletion.md", 3)
+	steps := commandsOf(t, "docs/how-to/stop-a-deletion.md", 6)
 
 	d := newChain(t)
 	clusters := []string{"demo", "guarded", "later"}

@@ -29,7 +29,7 @@ func (d *desk) view(name string) omnisim.ClusterView {
 }
 
 // Everything is taken out of the repository at once. Flux deletes it in one go, and what is left behind
-// is what the policies say.
+// is what the policies say. It deletes the connection first, which is refused while clusters use it, and tries again by itself.
 func TestPruneFollowsThePolicies(t *testing.T) {
 	d := newDesk(t)
 	hub := d.attach("kept")
@@ -97,13 +97,12 @@ func (d *desk) alsoAttach(cluster string, hub *env.Hub) {
 }
 
 // A cluster that asks for confirmation outlives the mistake of taking everything out of the repository:
-// Flux deletes its children and is refused the cluster, and Omni keeps every machine.
+// Flux deletes its children and is refused the cluster and its connection, and Omni keeps every machine.
 func TestPruneOfAGuardedClusterDestroysNothing(t *testing.T) {
 	d := newDesk(t)
 	t.Cleanup(d.confirm)
 
-	// A deletion cannot be taken back: the connection would go with the cluster, whenever that is.
-	connection := strings.Replace(d.connection(), "  name: omni\n", "  name: omni\n  labels: {kustomize.toolkit.fluxcd.io/prune: disabled}\n", 1)
+	connection := d.connection()
 	whole := documents(anchor, connection, cluster("guarded", "  deletePolicy: {requireConfirmation: true}"),
 		set("OmniControlPlane", "guarded", "guarded", 1), set("OmniWorkers", "guarded-workers", "guarded", 2))
 	d.files[fleetFile] = whole
@@ -125,6 +124,10 @@ func TestPruneOfAGuardedClusterDestroysNothing(t *testing.T) {
 		return nil
 	})
 	time.Sleep(2 * settleTime)
+
+	if connection := get[v1alpha1.OmniConnection](d, "oconn", "omni"); connection.DeletionTimestamp != nil {
+		t.Error("the connection of the guarded cluster is being deleted")
+	}
 
 	if view := d.view("guarded"); view.Deleting || view.Machines["guarded-control-planes"] != 1 || view.Machines["guarded-guarded-workers"] != 2 {
 		t.Errorf("Omni has %+v", view)

@@ -229,7 +229,7 @@ func (r *reconciler) waitForUsers(ctx context.Context, s *scope) (loop.Outcome, 
 		return loop.Continue(v1alpha1.ReasonDeleting, "nobody uses the connection"), nil
 	}
 
-	message := "the connection is used by " + nameSome("OmniCluster", users)
+	message := "nothing is lost: the connection works on for " + nameSome("OmniCluster", users) + ", and goes with the last of them"
 
 	for _, phase := range []func(context.Context, *scope) (loop.Outcome, error){r.findCredentials, r.reach} {
 		outcome, err := phase(ctx, s)
@@ -238,11 +238,11 @@ func (r *reconciler) waitForUsers(ctx context.Context, s *scope) (loop.Outcome, 
 		}
 
 		if !outcome.Continues() {
-			return loop.Block(cmp.Or(outcome.After(), interval), v1alpha1.ReasonInUse, "%s; they cannot be deleted in Omni: %s", message, outcome.Message()), nil
+			return loop.Block(cmp.Or(outcome.After(), interval), v1alpha1.ReasonInUse, "%s; now it does not reach Omni: %s", message, outcome.Message()), nil
 		}
 	}
 
-	return loop.Block(0, v1alpha1.ReasonInUse, "%s; delete them first, with spec.deletePolicy.orphan if their clusters should stay in Omni", message), nil
+	return loop.Block(0, v1alpha1.ReasonInUse, "%s; to keep it, take off its finalizer and apply it again: docs/how-to/stop-a-deletion.md#an-omniconnection", message), nil
 }
 
 // closeSession closes the session.

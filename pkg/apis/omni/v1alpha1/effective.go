@@ -63,6 +63,9 @@ func (s *OmniHelmReleaseSpec) RollsBack() bool {
 // ClusterRefField is the field that ClusterRefOf reads, as field selectors name it.
 const ClusterRefField = "spec.clusterRef.name"
 
+// ConnectionRefField is the field of an OmniCluster with its OmniConnection, as field selectors name it.
+const ConnectionRefField = "spec.connectionRef.name"
+
 // ClusterRefOf returns the name of the OmniCluster that an object refers to with spec.clusterRef; empty if it refers to
 // none, and for a kind without that field.
 func ClusterRefOf(object runtime.Object) string {

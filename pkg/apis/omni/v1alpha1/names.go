@@ -14,7 +14,8 @@ const (
 	AnnotationReconcileRequestedAt = GroupName + "/reconcile-requested-at"
 	// AnnotationFluxRequestedAt is Flux's name for the same request.
 	AnnotationFluxRequestedAt = "reconcile.fluxcd.io/requestedAt"
-	// AnnotationConfirmDeletion must equal the object's name before a guarded OmniCluster can be deleted.
+	// AnnotationConfirmDeletion must equal the object's name before a guarded object can be deleted: by anybody an OmniCluster with
+	// requireConfirmation, a used OmniConnection or an OmniRolloutPolicy that holds changes; by the garbage collector any object.
 	AnnotationConfirmDeletion = GroupName + "/confirm-deletion"
 	// AnnotationRecreate allows a cluster that Omni no longer has to be made again, in the Omni that had it: its value
 	// is the old status.omniClusterID then. If Omni has lost only the cluster's control plane, that is made again with the value

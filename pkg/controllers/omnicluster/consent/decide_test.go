@@ -70,6 +70,10 @@ func TestGate(t *testing.T) {
 	}
 }
 
+// settles is what a message says of changes that settle in a second, in the first second of all.
+const settles = `begin at 0001-01-01T00:00:01Z if nothing changes before; to stop them: ` +
+	`kubectl patch omnicluster demo -n team --field-manager=by-hand --type=merge -p '{"spec":{"suspend":true}}'`
+
 // gate are facts of which nothing has to be worked out, and the items that they are
 // about.
 type gate struct {
@@ -201,7 +205,7 @@ func TestGateMessages(t *testing.T) {
 	g.settled, g.settlesIn = false, time.Second
 
 	if got, want := g.decideItems(items).Outcome().Message(),
-		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive); those that were asked for wait until they have not changed for the settle time; `+
+		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive); those that were asked for `+settles+`; `+
 			`these wait for approval: destroy MachineSet "demo-b" (3 -> none): not made by this object; `+command; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -210,7 +214,7 @@ func TestGateMessages(t *testing.T) {
 
 	if got, want := g.decideItems(items).Outcome().Message(),
 		`1 to create, 1 to update, 2 to destroy, 1 waiting for Omni (2 destructive) (MachineSet "demo-b", MachineSet "demo-a"); `+
-			`those that destroy wait until they have not changed for the settle time`; got != want {
+			`those that destroy `+settles; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 
@@ -277,7 +281,7 @@ func TestSettingsOfAMachineWhoseDocumentIsGone(t *testing.T) {
 	}
 
 	d := gate{settlesIn: time.Second}.decideItems(itemsOf(planned(lost), Record{}, v1alpha1.ChangePolicyApply, ""))
-	if got, want := d.Outcome().Message(), `1 to destroy (ConfigPatch "400-cm-m-net"); those that destroy wait until they have not changed for the settle time`; got != want {
+	if got, want := d.Outcome().Message(), `1 to destroy (ConfigPatch "400-cm-m-net"); those that destroy `+settles; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
@@ -55,17 +56,23 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 	switch {
 	case waitsToSettle && waitsForApproval:
 		return loop.Wait(settlesIn, v1alpha1.ReasonWaitingToSettle,
-			"%s; those that were asked for wait until they have not changed for the settle time; these wait for approval: %s; %s",
-			d.summaryWithDestructive(), d.nameNeedApproval(), d.howToApprove())
+			"%s; those that were asked for %s; these wait for approval: %s; %s",
+			d.summaryWithDestructive(), d.untilSettled(), d.nameNeedApproval(), d.howToApprove())
 	case waitsToSettle:
 		return loop.Wait(settlesIn, v1alpha1.ReasonWaitingToSettle,
-			"%s; those that destroy wait until they have not changed for the settle time", d.summaryWithNames())
+			"%s; those that destroy %s", d.summaryWithNames(), d.untilSettled())
 	case waitsForApproval:
 		return loop.Stall(v1alpha1.ReasonAwaitingApproval, "%s; these wait for approval: %s; %s%s",
 			d.summaryWithDestructive(), d.nameNeedApproval(), d.othersLeftAlone(), d.howToApprove())
 	default:
 		return loop.Proceed()
 	}
+}
+
+// untilSettled returns the part of a message that says when changes that settle begin, and how they are stopped.
+func (d Decision) untilSettled() string {
+	return fmt.Sprintf("begin at %s if nothing changes before; to stop them: kubectl patch omnicluster %s -n %s --field-manager=%s --type=merge -p '{\"spec\":{\"suspend\":true}}'",
+		utc.Text(d.Settling.ends(d.facts.SettleTime)), d.facts.Cluster.Name, d.facts.Cluster.Namespace, v1alpha1.FieldManagerByHand)
 }
 
 // Summary returns the number of changes, and the owner whose cluster is about to be adopted.

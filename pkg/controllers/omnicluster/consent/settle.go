@@ -75,6 +75,9 @@ func (s Settling) remaining(now time.Time, settleTime time.Duration) time.Durati
 	return max(settleTime-now.Sub(s.from(settleTime)), 0)
 }
 
+// ends returns when the set is settled if it stays unchanged, and nothing is deleted in the namespace.
+func (s Settling) ends(settleTime time.Duration) time.Time { return s.from(settleTime).Add(settleTime) }
+
 // subset reports whether every key of a sorted list is in another sorted list.
 func subset(some, all []string) bool {
 	for _, key := range some {

@@ -54,9 +54,9 @@ type Descriptor[T Object] struct {
 	// collection. Its error is the answer to the client, so it must be one of the API. Optional.
 	DeleteGuard func(context.Context, T) error
 
-	// KeepInstead says what a deletion of the object would destroy, and how to keep that; empty if it destroys nothing. A deletion
-	// with the propagation policy Orphan is refused with this text. Optional.
-	KeepInstead func(T) string
+	// Deletion says what deleting the object does. It is told as a warning, and what does something is not deleted with the
+	// propagation policy Orphan. Optional.
+	Deletion func(T) Deletion
 
 	// Selectable is the one field of the spec that field selectors may name. Optional.
 	Selectable *SelectableField[T]

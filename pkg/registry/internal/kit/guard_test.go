@@ -3,11 +3,15 @@ package kit
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	"k8s.io/apiserver/pkg/warning"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -16,12 +20,10 @@ import (
 func TestGuardRefusesOrphan(t *testing.T) {
 	orphan, background, yes := metav1.DeletePropagationOrphan, metav1.DeletePropagationBackground, true
 	asks := &metav1.DeleteOptions{PropagationPolicy: &orphan}
-	destroys := func(*v1alpha1.OmniCluster) string { return "the cluster would go" }
-	keeps := func(*v1alpha1.OmniCluster) string { return "" }
 
 	for name, test := range map[string]struct {
 		options *metav1.DeleteOptions
-		instead func(*v1alpha1.OmniCluster) string
+		does    func(*v1alpha1.OmniCluster) Deletion
 		change  func(*v1alpha1.OmniCluster)
 		refused bool
 	}{
@@ -33,25 +35,19 @@ func TestGuardRefusesOrphan(t *testing.T) {
 		"of what keeps it":                 {asks, keeps, nil, false},
 		"of a kind that destroys nothing":  {asks, nil, nil, false},
 		"of what is being deleted already": {asks, destroys, func(o *v1alpha1.OmniCluster) { o.DeletionTimestamp = new(metav1.Now()) }, false},
-		"confirmed": {asks, destroys, func(o *v1alpha1.OmniCluster) {
-			o.Annotations = map[string]string{v1alpha1.AnnotationConfirmDeletion: "demo"}
-		}, false},
-		"confirmed for another": {asks, destroys, func(o *v1alpha1.OmniCluster) {
-			o.Annotations = map[string]string{v1alpha1.AnnotationConfirmDeletion: "other"}
-		}, true},
+		"confirmed":                        {asks, destroys, confirm("demo"), false},
+		"confirmed for another":            {asks, destroys, confirm("other"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			object := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
-			if test.change != nil {
-				test.change(object)
-			}
+			object := demo(test.change)
 
-			err := guardOf(&Descriptor[*v1alpha1.OmniCluster]{Plural: "omniclusters", KeepInstead: test.instead})(t.Context(), object, test.options)
+			err := guardOf(&Descriptor[*v1alpha1.OmniCluster]{Plural: "omniclusters", Deletion: test.does})(t.Context(), object, test.options)
 			if (err != nil) != test.refused {
 				t.Fatalf("%v", err)
 			}
 
-			if err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "the cluster would go. To delete it all the same, annotate it with omni.texashpc.com/confirm-deletion=demo first")) {
+			if err != nil && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(),
+				"deleting it destroys the cluster; keep it so. To delete it all the same, annotate it with omni.texashpc.com/confirm-deletion=demo first")) {
 				t.Errorf("%v", err)
 			}
 		})
@@ -59,10 +55,125 @@ func TestGuardRefusesOrphan(t *testing.T) {
 
 	first := errors.New("confirm")
 	guard := guardOf(&Descriptor[*v1alpha1.OmniCluster]{
-		DeleteGuard: func(context.Context, *v1alpha1.OmniCluster) error { return first }, KeepInstead: destroys,
+		DeleteGuard: func(context.Context, *v1alpha1.OmniCluster) error { return first }, Deletion: destroys,
 	})
 
 	if err := guard(t.Context(), &v1alpha1.OmniCluster{}, asks); !errors.Is(err, first) {
 		t.Errorf("the guard of the kind comes first: %v", err)
+	}
+}
+
+func destroys(*v1alpha1.OmniCluster) Deletion {
+	return Deletion{Does: "destroys the cluster", Keep: "keep it so"}
+}
+
+func keeps(*v1alpha1.OmniCluster) Deletion { return Deletion{} }
+
+func confirm(name string) func(*v1alpha1.OmniCluster) {
+	return func(o *v1alpha1.OmniCluster) {
+		o.Annotations = map[string]string{v1alpha1.AnnotationConfirmDeletion: name}
+	}
+}
+
+func demo(change func(*v1alpha1.OmniCluster)) *v1alpha1.OmniCluster {
+	object := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Name: "demo"}}
+	if change != nil {
+		change(object)
+	}
+
+	return object
+}
+
+// deletionBy is the context of a deletion by a user, with this verb.
+func deletionBy(ctx context.Context, name, verb string) context.Context {
+	return request.WithRequestInfo(request.WithUser(ctx, &user.DefaultInfo{Name: name}), &request.RequestInfo{Verb: verb})
+}
+
+// A patch of metadata.ownerReferences has the garbage collector delete an object. It has to be confirmed, for every kind.
+func TestGuardRefusesGarbageCollector(t *testing.T) {
+	for name, test := range map[string]struct {
+		user, verb string
+		does       func(*v1alpha1.OmniCluster) Deletion
+		change     func(*v1alpha1.OmniCluster)
+		refused    string
+	}{
+		"with an account of its own": {garbageCollector, "delete", destroys, nil, "the garbage collector may delete it, which destroys the cluster, only when that is confirmed"},
+		"without one":                {"system:kube-controller-manager", "delete", destroys, nil, "which destroys the cluster"},
+		"of what destroys nothing":   {garbageCollector, "delete", nil, nil, "the garbage collector may delete it, only when"},
+		"confirmed":                  {garbageCollector, "delete", destroys, confirm("demo"), ""},
+		"confirmed for another":      {garbageCollector, "delete", destroys, confirm("other"), "omni.texashpc.com/confirm-deletion=demo"},
+		"being deleted already": {garbageCollector, "delete", destroys, func(o *v1alpha1.OmniCluster) {
+			o.DeletionTimestamp, o.Finalizers = new(metav1.Now()), []string{metav1.FinalizerDeleteDependents}
+		}, ""},
+		"the namespace controller":                {namespaceController, "deletecollection", destroys, nil, ""},
+		"the namespace controller without a name": {"system:kube-controller-manager", "deletecollection", destroys, nil, ""},
+		"somebody":                          {"alice", "delete", destroys, nil, ""},
+		"an account of that name elsewhere": {"system:serviceaccount:apps:generic-garbage-collector", "delete", destroys, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := guardOf(&Descriptor[*v1alpha1.OmniCluster]{Kind: "OmniCluster", Plural: "omniclusters", Deletion: test.does})(
+				deletionBy(t.Context(), test.user, test.verb), demo(test.change), nil)
+
+			switch {
+			case test.refused == "" && err != nil:
+				t.Error(err)
+			case test.refused != "" && (!apierrors.IsForbidden(err) || !strings.Contains(err.Error(), test.refused) || !strings.Contains(err.Error(), "remove metadata.ownerReferences")):
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestByNamespaceController(t *testing.T) {
+	for _, test := range []struct {
+		user, verb string
+		want       bool
+	}{
+		{namespaceController, "deletecollection", true},
+		{namespaceController, "delete", true},
+		{"system:kube-controller-manager", "deletecollection", true},
+		{"system:kube-controller-manager", "delete", false},
+		{"alice", "deletecollection", false},
+	} {
+		if got := ByNamespaceController(deletionBy(t.Context(), test.user, test.verb)); got != test.want {
+			t.Errorf("%s %s: %v", test.user, test.verb, got)
+		}
+	}
+
+	if ByNamespaceController(t.Context()) {
+		t.Error("nobody is taken for the namespace controller")
+	}
+}
+
+// warnings are those of a request.
+type warnings []string
+
+func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
+
+// A deletion says what goes with the object, also if it is tried or refused, unless the object goes already.
+func TestGuardWarns(t *testing.T) {
+	orphan := metav1.DeletePropagationOrphan
+
+	for name, test := range map[string]struct {
+		options *metav1.DeleteOptions
+		does    func(*v1alpha1.OmniCluster) Deletion
+		change  func(*v1alpha1.OmniCluster)
+		want    []string
+	}{
+		"deleted":               {does: destroys, want: []string{`deleting OmniCluster "demo" destroys the cluster; keep it so`}},
+		"tried":                 {options: &metav1.DeleteOptions{DryRun: []string{metav1.DryRunAll}}, does: destroys, want: []string{`deleting OmniCluster "demo" destroys the cluster; keep it so`}},
+		"destroys nothing":      {does: keeps},
+		"refused":               {options: &metav1.DeleteOptions{PropagationPolicy: &orphan}, does: destroys, want: []string{`deleting OmniCluster "demo" destroys the cluster; keep it so`}},
+		"being deleted already": {does: destroys, change: func(o *v1alpha1.OmniCluster) { o.DeletionTimestamp = new(metav1.Now()) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := warnings{}
+			_ = guardOf(&Descriptor[*v1alpha1.OmniCluster]{Kind: "OmniCluster", Plural: "omniclusters", Deletion: test.does})(
+				warning.WithWarningRecorder(t.Context(), &got), demo(test.change), test.options)
+
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
 	}
 }

@@ -32,9 +32,9 @@ func Descriptor(requireConfirmation bool) *kit.Descriptor[*v1alpha1.OmniCluster]
 		Record:      func(o, old *v1alpha1.OmniCluster, user string) { recordOverride(o, old, user, time.Now()) },
 		Kept:        keepOverride,
 		DeleteGuard: func(_ context.Context, o *v1alpha1.OmniCluster) error { return confirmDeletion(o, requireConfirmation) },
-		KeepInstead: keepInstead,
+		Deletion:    deletionOf,
 		Selectable: &kit.SelectableField[*v1alpha1.OmniCluster]{
-			Label: "spec.connectionRef.name",
+			Label: v1alpha1.ConnectionRefField,
 			Value: func(o *v1alpha1.OmniCluster) string { return o.Spec.ConnectionRef.Name },
 		},
 		Columns: columns(),

@@ -6,6 +6,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // confirmDeletion refuses the deletion of a cluster that asks for confirmation until its annotation confirm-deletion
@@ -17,7 +19,7 @@ func confirmDeletion(o *v1alpha1.OmniCluster, byDefault bool) error {
 		required = *wanted
 	}
 
-	if !required || o.Annotations[v1alpha1.AnnotationConfirmDeletion] == o.Name {
+	if !required || kit.Confirmed(o) {
 		return nil
 	}
 
@@ -27,11 +29,31 @@ func confirmDeletion(o *v1alpha1.OmniCluster, byDefault bool) error {
 		v1alpha1.AnnotationConfirmDeletion, o.Name))
 }
 
-// keepInstead is for a deletion that is to orphan something.
-func keepInstead(o *v1alpha1.OmniCluster) string {
+// deletionOf is what a deletion does to the cluster.
+func deletionOf(o *v1alpha1.OmniCluster) kit.Deletion {
 	if o.Spec.DeletePolicy.Orphan || o.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve {
-		return ""
+		return kit.Deletion{}
 	}
 
-	return "the cluster in Omni would be destroyed, if it is this object's. To keep it, set spec.deletePolicy.orphan: true, then delete the OmniCluster"
+	does := fmt.Sprintf("destroys cluster %q in Omni, if this object made or adopted it", o.EffectiveClusterName())
+	if count := countMachines(o); count > 0 {
+		does = fmt.Sprintf("destroys cluster %q in Omni and wipes %s", o.EffectiveClusterName(), words.Plural(count, "machine"))
+	}
+
+	return kit.Deletion{Does: does, Keep: "set spec.deletePolicy.orphan: true first to keep it"}
+}
+
+// countMachines counts the machines of the cluster that Omni has reported; 0 if it is not known, or if another object has the
+// cluster.
+func countMachines(o *v1alpha1.OmniCluster) int {
+	if o.Status.Omni == nil {
+		return 0
+	}
+
+	count := 0
+	for i := range o.Status.Omni.MachineSets {
+		count += int(o.Status.Omni.MachineSets[i].Machines.Total)
+	}
+
+	return count
 }

@@ -66,3 +66,28 @@ func TestCellsCountOnlyTheirSets(t *testing.T) {
 		t.Errorf("control plane: %q, want 2/3", got)
 	}
 }
+
+func TestDeletionOf(t *testing.T) {
+	known := func(o *v1alpha1.OmniCluster) {
+		o.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{MachineSets: []v1alpha1.MachineSetStatus{
+			{Name: "control-planes", Machines: v1alpha1.MachineCounts{Total: 3}}, {Name: "w", Machines: v1alpha1.MachineCounts{Total: 2}},
+		}}
+	}
+
+	for name, test := range map[string]struct {
+		change func(*v1alpha1.OmniCluster)
+		want   string
+	}{
+		"not seen in Omni": {func(*v1alpha1.OmniCluster) {}, `destroys cluster "production" in Omni, if this object made or adopted it`},
+		"with machines":    {known, `destroys cluster "production" in Omni and wipes 5 machines`},
+		"orphaned":         {func(o *v1alpha1.OmniCluster) { known(o); o.Spec.DeletePolicy.Orphan = true }, ""},
+		"observed":         {func(o *v1alpha1.OmniCluster) { known(o); o.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve }, ""},
+	} {
+		cluster := valid()
+		test.change(cluster)
+
+		if got := deletionOf(cluster); got.Does != test.want || test.want != "" && !strings.Contains(got.Keep, "spec.deletePolicy.orphan: true") {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}

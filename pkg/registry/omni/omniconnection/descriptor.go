@@ -1,6 +1,7 @@
 package omniconnection
 
 import (
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -10,8 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 )
 
-// Descriptor describes OmniConnection. now is the time from which the expiry is counted.
-func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniConnection] {
+// Descriptor describes OmniConnection. now is the time from which the expiry is counted. The delete guard looks at the clusters.
+func Descriptor(now func() time.Time, clusters kit.Clusters) *kit.Descriptor[*v1alpha1.OmniConnection] {
 	return &kit.Descriptor[*v1alpha1.OmniConnection]{
 		Kind:      "OmniConnection",
 		Plural:    "omniconnections",
@@ -27,7 +28,10 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniConnection] 
 			StatusUpdate: validation.ValidateOmniConnectionStatusUpdate,
 		},
 		Warnings: validation.WarningsForOmniConnection,
-		Columns:  columns(now),
+		DeleteGuard: func(ctx context.Context, o *v1alpha1.OmniConnection) error {
+			return confirmDeletion(ctx, o, clusters)
+		},
+		Columns: columns(now),
 	}
 }
 

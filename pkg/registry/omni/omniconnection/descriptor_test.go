@@ -36,7 +36,7 @@ func expiring(after time.Duration) *v1alpha1.OmniServiceAccountStatus {
 
 func TestDescriptor(t *testing.T) {
 	kittest.Run(t, kittest.Case[*v1alpha1.OmniConnection]{
-		Descriptor: Descriptor(now),
+		Descriptor: Descriptor(now, clusters{}),
 		Valid:      valid,
 		Invalid:    invalid,
 		Change:     func(o *v1alpha1.OmniConnection) { o.Spec.Endpoint = "https://other.example.com" },

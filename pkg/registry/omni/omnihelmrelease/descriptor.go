@@ -2,6 +2,7 @@ package omnihelmrelease
 
 import (
 	"cmp"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -26,14 +27,8 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 			Update:       validation.ValidateOmniHelmReleaseUpdate,
 			StatusUpdate: validation.ValidateOmniHelmReleaseStatusUpdate,
 		},
-		Warnings: validation.WarningsForOmniHelmRelease,
-		KeepInstead: func(o *v1alpha1.OmniHelmRelease) string {
-			if o.Spec.DeletionPolicy == v1alpha1.ReleaseOrphan {
-				return ""
-			}
-
-			return "the Helm release would be uninstalled. To keep it, set spec.deletionPolicy: Orphan, then delete the OmniHelmRelease"
-		},
+		Warnings:   validation.WarningsForOmniHelmRelease,
+		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniHelmRelease](),
 		Columns: []kit.Column[*v1alpha1.OmniHelmRelease]{
 			kit.ReadyColumn[*v1alpha1.OmniHelmRelease](),
@@ -62,5 +57,17 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 				Cell:        func(o *v1alpha1.OmniHelmRelease) any { return kit.OrNone(o.Status.ReleaseStatus) },
 			},
 		},
+	}
+}
+
+// deletionOf is what a deletion does to the release.
+func deletionOf(o *v1alpha1.OmniHelmRelease) kit.Deletion {
+	if o.Spec.DeletionPolicy == v1alpha1.ReleaseOrphan {
+		return kit.Deletion{}
+	}
+
+	return kit.Deletion{
+		Does: fmt.Sprintf("uninstalls release %q in namespace %q of cluster %q", o.EffectiveReleaseName(), o.Spec.Namespace, o.Spec.ClusterRef.Name),
+		Keep: "set spec.deletionPolicy: Orphan first to keep it",
 	}
 }

@@ -62,3 +62,15 @@ func TestDescriptor(t *testing.T) {
 		},
 	})
 }
+
+func TestDeletionOf(t *testing.T) {
+	release := valid()
+	if got, want := deletionOf(release).Does, `uninstalls release "web" in namespace "default" of cluster "production"`; got != want {
+		t.Errorf("got %s", got)
+	}
+
+	release.Spec.DeletionPolicy = v1alpha1.ReleaseOrphan
+	if got := deletionOf(release).Does; got != "" {
+		t.Errorf("orphaned: %s", got)
+	}
+}

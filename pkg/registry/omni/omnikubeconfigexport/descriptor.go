@@ -1,6 +1,7 @@
 package omnikubeconfigexport
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniKubeconfigEx
 			StatusUpdate: validation.ValidateOmniKubeconfigExportStatusUpdate,
 		},
 		Warnings:   validation.WarningsForOmniKubeconfigExport,
+		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniKubeconfigExport](),
 		Columns: []kit.Column[*v1alpha1.OmniKubeconfigExport]{
 			kit.ReadyColumn[*v1alpha1.OmniKubeconfigExport](),
@@ -48,5 +50,17 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniKubeconfigEx
 				Cell:        func(o *v1alpha1.OmniKubeconfigExport) any { return kit.Until(o.Status.NextRotationTime, now()) },
 			},
 		},
+	}
+}
+
+// deletionOf is what a deletion does to the Secret.
+func deletionOf(o *v1alpha1.OmniKubeconfigExport) kit.Deletion {
+	if o.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+		return kit.Deletion{}
+	}
+
+	return kit.Deletion{
+		Does: fmt.Sprintf("deletes Secret %q with the kubeconfig of cluster %q", o.EffectiveTarget().String(), o.Spec.ClusterRef.Name),
+		Keep: "set spec.deletionPolicy: Orphan first to keep it",
 	}
 }

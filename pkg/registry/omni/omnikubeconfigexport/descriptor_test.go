@@ -67,3 +67,17 @@ func TestDescriptor(t *testing.T) {
 		},
 	})
 }
+
+func TestDeletionOf(t *testing.T) {
+	export := valid()
+	export.Namespace, export.Spec.ClusterRef.Name, export.Spec.TargetSecretRef = "apps", "production", v1alpha1.TargetSecretReference{Name: "access"}
+
+	if got, want := deletionOf(export).Does, `deletes Secret "apps/access" with the kubeconfig of cluster "production"`; got != want {
+		t.Errorf("got %s", got)
+	}
+
+	export.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+	if got := deletionOf(export).Does; got != "" {
+		t.Errorf("orphaned: %s", got)
+	}
+}

@@ -1,6 +1,7 @@
 package omnimachine
 
 import (
+	"fmt"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -27,6 +28,7 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniMachine] {
 			StatusUpdate: validation.ValidateOmniMachineStatusUpdate,
 		},
 		Warnings:   validation.WarningsForOmniMachine,
+		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniMachine](),
 		Columns: []kit.Column[*v1alpha1.OmniMachine]{
 			kit.ReadyColumn[*v1alpha1.OmniMachine](),
@@ -56,4 +58,12 @@ func connected(known *bool) string {
 	}
 
 	return strconv.FormatBool(*known)
+}
+
+// deletionOf is what a deletion does to the machine. Its OmniCluster does that, after the settle time.
+func deletionOf(o *v1alpha1.OmniMachine) kit.Deletion {
+	return kit.Deletion{
+		Does: fmt.Sprintf("takes the settings of machine %q back in Omni (patches, labels, extensions), after the settle time, which may reboot it", o.EffectiveMachineID()),
+		Keep: fmt.Sprintf("set spec.suspend: true of OmniCluster %q first to hold that up", o.Spec.ClusterRef.Name),
+	}
 }

@@ -65,3 +65,12 @@ func TestDescriptor(t *testing.T) {
 		},
 	})
 }
+
+func TestDeletionOf(t *testing.T) {
+	machine := valid()
+	machine.Name, machine.Spec.MachineID, machine.Spec.ClusterRef.Name = "m", "", "production"
+
+	if got, want := deletionOf(machine).Does, `takes the settings of machine "m" back in Omni (patches, labels, extensions), after the settle time, which may reboot it`; got != want {
+		t.Errorf("got %s", got)
+	}
+}

@@ -14,7 +14,7 @@ import (
 )
 
 // Descriptor says what is special about OmniRolloutPolicies. The delete guard looks at the clusters.
-func Descriptor(now func() time.Time, clusters Clusters) *kit.Descriptor[*v1alpha1.OmniRolloutPolicy] {
+func Descriptor(now func() time.Time, clusters kit.Clusters) *kit.Descriptor[*v1alpha1.OmniRolloutPolicy] {
 	return &kit.Descriptor[*v1alpha1.OmniRolloutPolicy]{
 		Kind:      "OmniRolloutPolicy",
 		Plural:    "omnirolloutpolicies",

@@ -6,23 +6,18 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
-
-// Clusters lists the OmniClusters in the namespace of the request.
-type Clusters interface {
-	List(ctx context.Context, options *metainternalversion.ListOptions) (runtime.Object, error)
-}
 
 // confirmDeletion refuses to delete a policy that has changes of clusters wait or go on, unless its annotation
 // confirm-deletion has its name. It asks the clusters as well: the number in the policy's status follows them by a
 // second or more, in which a deletion would let all of them begin. While nobody leads, the clusters' statuses do not follow
 // their specs either, so a spec that omni-controller has not seen counts as a change.
-func confirmDeletion(ctx context.Context, o *v1alpha1.OmniRolloutPolicy, clusters Clusters) error {
-	if o.Annotations[v1alpha1.AnnotationConfirmDeletion] == o.Name {
+func confirmDeletion(ctx context.Context, o *v1alpha1.OmniRolloutPolicy, clusters kit.Clusters) error {
+	if kit.Confirmed(o) {
 		return nil
 	}
 
@@ -43,23 +38,18 @@ func confirmDeletion(ctx context.Context, o *v1alpha1.OmniRolloutPolicy, cluster
 
 // countHeld counts the clusters whose changes wait or are at work by a policy, or will wait. A cluster that makes no
 // changes would begin with nothing.
-func countHeld(ctx context.Context, policy *v1alpha1.OmniRolloutPolicy, clusters Clusters) (int, error) {
-	found, err := clusters.List(ctx, &metainternalversion.ListOptions{})
+func countHeld(ctx context.Context, policy *v1alpha1.OmniRolloutPolicy, clusters kit.Clusters) (int, error) {
+	found, err := kit.ListClusters(ctx, clusters, &metainternalversion.ListOptions{})
 	if err != nil {
 		return 0, err
-	}
-
-	list, ok := found.(*v1alpha1.OmniClusterList)
-	if !ok {
-		return 0, apierrors.NewInternalError(fmt.Errorf("read %T for the clusters of a policy", found))
 	}
 
 	parsed, _ := rollout.New(policy) // nil if the policy was stored under other rules
 
 	held := 0
 
-	for i := range list.Items {
-		cluster := &list.Items[i]
+	for i := range found {
+		cluster := &found[i]
 		if rollout.IsPaused(cluster) {
 			continue
 		}

@@ -1,6 +1,7 @@
 package omnisecretsync
 
 import (
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -26,14 +27,8 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniSecretSync] 
 			Update:       validation.ValidateOmniSecretSyncUpdate,
 			StatusUpdate: validation.ValidateOmniSecretSyncStatusUpdate,
 		},
-		Warnings: validation.WarningsForOmniSecretSync,
-		KeepInstead: func(o *v1alpha1.OmniSecretSync) string {
-			if o.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
-				return ""
-			}
-
-			return "the copy in the workload cluster would be deleted. To keep it, set spec.deletionPolicy: Orphan, then delete the OmniSecretSync"
-		},
+		Warnings:   validation.WarningsForOmniSecretSync,
+		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniSecretSync](),
 		Columns: []kit.Column[*v1alpha1.OmniSecretSync]{
 			kit.ReadyColumn[*v1alpha1.OmniSecretSync](),
@@ -58,3 +53,15 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniSecretSync] 
 }
 
 func target(ref v1alpha1.NamespacedSecretReference) string { return ref.Namespace + "/" + ref.Name }
+
+// deletionOf is what a deletion does to the copy.
+func deletionOf(o *v1alpha1.OmniSecretSync) kit.Deletion {
+	if o.Spec.DeletionPolicy == v1alpha1.DeletionOrphan {
+		return kit.Deletion{}
+	}
+
+	return kit.Deletion{
+		Does: fmt.Sprintf("deletes the copy, Secret %q of cluster %q", target(o.Spec.TargetSecretRef), o.Spec.ClusterRef.Name),
+		Keep: "set spec.deletionPolicy: Orphan first to keep it",
+	}
+}

@@ -55,3 +55,17 @@ func TestDescriptor(t *testing.T) {
 		},
 	})
 }
+
+func TestDeletionOf(t *testing.T) {
+	sync := valid()
+	sync.Spec.ClusterRef.Name, sync.Spec.TargetSecretRef = "production", v1alpha1.NamespacedSecretReference{Namespace: "apps", Name: "db"}
+
+	if got, want := deletionOf(sync).Does, `deletes the copy, Secret "apps/db" of cluster "production"`; got != want {
+		t.Errorf("got %s", got)
+	}
+
+	sync.Spec.DeletionPolicy = v1alpha1.DeletionOrphan
+	if got := deletionOf(sync).Does; got != "" {
+		t.Errorf("orphaned: %s", got)
+	}
+}

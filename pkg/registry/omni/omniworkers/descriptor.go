@@ -1,11 +1,14 @@
 package omniworkers
 
 import (
+	"fmt"
+
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Descriptor is all that is special about OmniWorkers.
@@ -32,12 +35,23 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniWorkers] {
 			Update:       validation.ValidateOmniWorkersUpdate,
 			StatusUpdate: validation.ValidateOmniWorkersStatusUpdate,
 		},
-		Warnings: validation.WarningsForOmniWorkers,
-		KeepInstead: func(*v1alpha1.OmniWorkers) string {
-			return "the machine set would be torn down in Omni, and its machines wiped, if its OmniCluster applies that. To keep it, keep this object"
-		},
+		Warnings:   validation.WarningsForOmniWorkers,
+		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniWorkers](),
 		Columns:    kit.MachineSetColumns(scale),
 		Scale:      scale,
+	}
+}
+
+// deletionOf is what a deletion does to the set. Its OmniCluster does that, after the settle time and as its changePolicy says.
+func deletionOf(o *v1alpha1.OmniWorkers) kit.Deletion {
+	machines := "its machines"
+	if o.Status.Replicas > 0 {
+		machines = "its " + words.Plural(int(o.Status.Replicas), "machine")
+	}
+
+	return kit.Deletion{
+		Does: fmt.Sprintf("destroys worker set %q of OmniCluster %q in Omni and wipes %s, after the settle time", o.EffectiveWorkerSetName(), o.Spec.ClusterRef.Name, machines),
+		Keep: "set spec.suspend: true of the OmniCluster first to hold that up",
 	}
 }

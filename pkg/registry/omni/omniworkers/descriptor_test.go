@@ -69,3 +69,17 @@ func TestDescriptor(t *testing.T) {
 		},
 	})
 }
+
+func TestDeletionOf(t *testing.T) {
+	workers := valid()
+	workers.Name, workers.Spec.WorkerSetName, workers.Spec.ClusterRef.Name = "w", "", "production"
+
+	if got, want := deletionOf(workers).Does, `destroys worker set "w" of OmniCluster "production" in Omni and wipes its machines, after the settle time`; got != want {
+		t.Errorf("got %s", got)
+	}
+
+	workers.Status.Replicas = 3
+	if got, want := deletionOf(workers).Does, `destroys worker set "w" of OmniCluster "production" in Omni and wipes its 3 machines, after the settle time`; got != want {
+		t.Errorf("got %s", got)
+	}
+}
