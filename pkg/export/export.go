@@ -38,15 +38,16 @@ type Options struct {
 	All      bool
 	// Namespace of the objects; optional: none is written.
 	Namespace string
-	// Connection is the name of the OmniConnection.
+	// Connection is the name of the OmniConnection to which the OmniClusters refer.
 	Connection string
-	// Secret is the name of the Secret with the key, to which the OmniConnection refers.
-	Secret string
+	// WithConnection exports the OmniConnection, too. Secret is the name of the Secret with the key, to which it refers.
+	WithConnection bool
+	Secret         string
 }
 
 // File is the YAML text of some objects.
 type File struct {
-	// Name is the name of the OmniConnection or OmniCluster.
+	// Name is that of the OmniConnection or OmniCluster, with "connection-" or "cluster-" before it.
 	Name string
 	// Text is one YAML stream.
 	Text []byte
@@ -54,12 +55,22 @@ type File struct {
 
 // Result is an export.
 type Result struct {
-	// Connection is the OmniConnection, without its Secret.
-	Connection File
+	// Connection is the OmniConnection, without its Secret; nil without Options.WithConnection: applied to a namespace that has one,
+	// it would lead the clusters there to another Omni, or take their key away.
+	Connection *File
 	// Clusters are in the order of their names in Omni.
 	Clusters []File
 	// Warnings are for the person who exports; each is one line without secrets.
 	Warnings []string
+}
+
+// Files are all files, the connection's first.
+func (r *Result) Files() []File {
+	if r.Connection == nil {
+		return r.Clusters
+	}
+
+	return append([]File{*r.Connection}, r.Clusters...)
 }
 
 // Run exports all requested clusters, or none: if clusters fail, the error names each of them; Options.All asks for those that
@@ -80,12 +91,10 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 
 	result := &Result{}
 
-	result.Connection, err = fileOf(options.Connection, []runtime.Object{manifests.Connection(manifests.ConnectionOptions{
-		Name: options.Connection, Namespace: options.Namespace, Endpoint: options.Endpoint, CABundle: options.CABundle,
-		InsecureSkipTLSVerify: options.InsecureSkipTLSVerify, Secret: options.Secret,
-	})})
-	if err != nil {
-		return nil, err
+	if options.WithConnection {
+		if result.Connection, err = connectionFile(options); err != nil {
+			return nil, err
+		}
 	}
 
 	return result, result.addClusters(ctx, client.State(), names, options)
@@ -224,7 +233,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 		return File{}, nil, explain(err, options)
 	}
 
-	file, err := fileOf(objects.Cluster.Name, objects.Manifests())
+	file, err := fileOf("cluster-"+objects.Cluster.Name, takeOverSteps(objects.Cluster), objects.Manifests())
 
 	return file, warningsFor(name, exported, objects, inexpressible), err
 }
@@ -242,8 +251,23 @@ func render(objects *manifests.Objects) ([]byte, error) {
 	return documents.Render(objects.Value, template.Mark{UID: proofUID, Name: objects.Cluster.Name})
 }
 
-func fileOf(name string, objects []runtime.Object) (File, error) {
+// connectionFile makes the file of the OmniConnection.
+func connectionFile(options Options) (*File, error) {
+	file, err := fileOf("connection-"+options.Connection, connectionNote(options), []runtime.Object{manifests.Connection(manifests.ConnectionOptions{
+		Name: options.Connection, Namespace: options.Namespace, Endpoint: options.Endpoint, CABundle: options.CABundle,
+		InsecureSkipTLSVerify: options.InsecureSkipTLSVerify, Secret: options.Secret,
+	})})
+
+	return &file, err
+}
+
+// fileOf writes objects below comments.
+func fileOf(name string, comments []string, objects []runtime.Object) (File, error) {
 	var text bytes.Buffer
+
+	for _, line := range comments {
+		fmt.Fprintln(&text, "#", line)
+	}
 
 	err := manifests.Write(&text, objects)
 

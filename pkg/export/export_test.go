@@ -45,7 +45,7 @@ func foreign(t *testing.T) (*omnisim.Server, Options) {
 
 	return sim, Options{
 		Endpoint: sim.Endpoint(), Key: []byte(key), KeySource: "--service-account-key-file", CABundle: sim.CAPEM(),
-		All: true, Namespace: "fleet", Connection: "omni", Secret: "omni-key",
+		All: true, Namespace: "fleet", Connection: "omni", WithConnection: true, Secret: "omni-service-account",
 	}
 }
 
@@ -116,7 +116,7 @@ func TestForeignClusterIsExportedWithoutGaps(t *testing.T) {
 
 	text := string(result.Clusters[0].Text)
 	for _, want := range []string{
-		"clusterName: C_Rich", "adopt: true", "size: unlimited", "locked: true", "disk: /dev/vda", "- quiet", "systemExtensions: []",
+		"clusterName: C_Rich", "\n  adopt: true", "\n  changePolicy: Observe", "\n  deletePolicy:\n    orphan: true", "size: unlimited", "locked: true", "disk: /dev/vda", "- quiet", "systemExtensions: []",
 		"# a comment that Omni keeps", "workerSetName: workers", "type: Unset",
 	} {
 		if !strings.Contains(text, want) {
@@ -127,6 +127,57 @@ func TestForeignClusterIsExportedWithoutGaps(t *testing.T) {
 	again, err := Run(t.Context(), options)
 	if err != nil || !bytes.Equal(again.Clusters[0].Text, result.Clusters[0].Text) {
 		t.Errorf("a second export differs (%v)", err)
+	}
+}
+
+// TestConnectionIsExportedOnRequest: applied beside a connection of that name, one with a Secret of its own would take the key away
+// from every cluster there.
+func TestConnectionIsExportedOnRequest(t *testing.T) {
+	_, options := foreign(t)
+
+	for _, with := range []bool{true, false} {
+		options.WithConnection = with
+
+		result, err := Run(t.Context(), options)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var all string
+		for _, file := range result.Files() {
+			all += file.Name + ":\n" + string(file.Text)
+		}
+
+		for _, want := range []string{"connection-omni:", "kind: OmniConnection", "omni-service-account"} {
+			if strings.Contains(all, want) != with {
+				t.Errorf("with the connection %t: %q is in the export %t\n%s", with, want, !with, all)
+			}
+		}
+	}
+}
+
+// TestStepsOfATakeover: the file says what to do with it, in comments, and the connection's says what applying it replaces.
+func TestStepsOfATakeover(t *testing.T) {
+	_, options := foreign(t)
+
+	result, err := Run(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	text := string(result.Clusters[0].Text)
+	for _, want := range []string{
+		"changes nothing in Omni", "namespace of OmniConnection omni", "-n fleet -o jsonpath='{.status.plan.diff}'", "changePolicy to Apply",
+		"{.status.adopting}", "deletePolicy.orphan",
+	} {
+		comments, _, _ := strings.Cut(text, "\napiVersion")
+		if !strings.Contains(comments, want) {
+			t.Errorf("no %q in the comments of\n%s", want, text)
+		}
+	}
+
+	if text := string(result.Connection.Text); !strings.HasPrefix(text, "# OmniConnection omni. If the namespace has one of this name, do not apply this") {
+		t.Errorf("the connection's file begins with\n%s", text)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -179,12 +180,24 @@ func (f *fleet) mustExport(key string, args ...string) (manifests, warnings stri
 	return manifests, warnings
 }
 
+// tookOver is an exported file after the edit that its comments ask for.
+func tookOver(t *testing.T, manifests string) string {
+	t.Helper()
+
+	edited := strings.ReplaceAll(manifests, "\n  changePolicy: Observe", "\n  changePolicy: Apply")
+	if edited == manifests {
+		t.Fatal("the exported cluster does not begin with changePolicy: Observe")
+	}
+
+	return edited
+}
+
 // fresh is an empty namespace beside the fleet's, with the Secret that an exported connection refers to.
 func (f *fleet) fresh() *fleet {
 	f.t.Helper()
 
 	other := &fleet{space: newSpaceNamed(f.t, "-fresh"), omni: f.omni, key: f.key, machines: f.machines}
-	other.apply(secretManifest("omni-key", f.key, f.omni.Endpoint()))
+	other.apply(secretManifest("omni-service-account", f.key, f.omni.Endpoint()))
 
 	return other
 }

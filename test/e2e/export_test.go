@@ -29,7 +29,7 @@ func TestExportedClusterIsTakenOver(t *testing.T) {
 	f.made(fmt.Sprintf(richCluster, "C_Rich", f.machines[0], f.machines[1], f.machines[2], pool))
 
 	key, fresh := f.exportKey(), f.fresh()
-	manifests, warnings := f.mustExport(key, "--cluster=C_Rich", "--namespace="+fresh.name)
+	manifests, warnings := f.mustExport(key, "--cluster=C_Rich", "--namespace="+fresh.name, "--with-connection")
 
 	for line := range strings.Lines(warnings) {
 		if !strings.HasPrefix(line, `warning: cluster "C_Rich": `) || !strings.Contains(line, "may hold secrets") {
@@ -46,7 +46,18 @@ func TestExportedClusterIsTakenOver(t *testing.T) {
 
 	fresh.apply(manifests)
 
+	// As it is, the file shows what a takeover writes, which is the mark alone.
 	name := strings.TrimSpace(fresh.run("get", "ocl", "-o", "jsonpath={.items[*].metadata.name}"))
+	fresh.says(name, v1alpha1.ConditionPlanned, metav1.ConditionTrue, v1alpha1.ReasonChangesPlanned, "spec.adopt")
+
+	if plan := get[v1alpha1.OmniCluster](fresh.space, "ocl", name).Status.Plan; plan == nil || plan.Creates+plan.Destroys != 0 || plan.Updates != 1 {
+		t.Errorf("the plan is %+v", plan)
+	}
+
+	f.wantWrites()
+
+	edited := tookOver(t, manifests)
+	fresh.apply(edited)
 	fresh.takenOver(name)
 	f.wantWrites("operator: Update Clusters C_Rich")
 
@@ -60,13 +71,13 @@ func TestExportedClusterIsTakenOver(t *testing.T) {
 	}
 
 	// A second apply of the same manifests changes nothing, and a second export says the same.
-	for line := range strings.Lines(fresh.kubectlApply(manifests)) {
+	for line := range strings.Lines(fresh.kubectlApply(edited)) {
 		if !strings.HasSuffix(line, " unchanged\n") {
 			t.Errorf("a second apply: %s", line)
 		}
 	}
 
-	again, warnings := f.mustExport(key, "--cluster=C_Rich", "--namespace="+fresh.name)
+	again, warnings := f.mustExport(key, "--cluster=C_Rich", "--namespace="+fresh.name, "--with-connection")
 	if diff := cmp.Diff(manifests, again); diff != "" {
 		t.Errorf("a second export (-first +second):\n%s", diff)
 	}
@@ -113,13 +124,13 @@ func TestExportOfOddNames(t *testing.T) {
 	f.made(fmt.Sprintf(oddCluster, name, f.machines[0], pool))
 
 	fresh := f.fresh()
-	manifests, _ := f.mustExport(f.exportKey(), "--all")
+	manifests, _ := f.mustExport(f.exportKey(), "--all", "--with-connection")
 
 	if out, err := fresh.tryInput(manifests, "apply", "--dry-run=server", "--validate=strict", "-f", "-"); err != nil || strings.Contains(out, "Warning") {
 		t.Fatalf("%v\n%s", err, out)
 	}
 
-	fresh.apply(manifests)
+	fresh.apply(tookOver(t, manifests))
 	fresh.takenOver(strings.TrimSpace(fresh.run("get", "ocl", "-o", "jsonpath={.items[*].metadata.name}")))
 	f.wantWrites("operator: Update Clusters " + name)
 }
@@ -133,12 +144,13 @@ func TestExportOfEveryClusterIntoFiles(t *testing.T) {
 
 	key, fresh, dir := f.exportKey(), f.fresh(), filepath.Join(t.TempDir(), "clusters")
 
-	stdout, stderr := f.mustExport(key, "--all", "--output-dir="+dir)
+	stdout, stderr := f.mustExport(key, "--all", "--with-connection", "--output-dir="+dir)
 	if stdout != "" || strings.Count(stderr, "wrote ") != 3 {
 		t.Errorf("printed %q and %q", stdout, stderr)
 	}
 
 	fresh.run("apply", "--validate=strict", "-f", dir)
+	fresh.run("patch", "ocl", "east", "west", "--type=merge", "-p", `{"spec":{"changePolicy":"Apply"}}`)
 	fresh.takenOver("east")
 	fresh.takenOver("west")
 
@@ -150,14 +162,14 @@ func TestExportOfEveryClusterIntoFiles(t *testing.T) {
 	}
 
 	// The same again writes the same files; an edited one is left alone, and with it the others.
-	f.mustExport(key, "--all", "--output-dir="+dir)
+	f.mustExport(key, "--all", "--with-connection", "--output-dir="+dir)
 
 	edited, untouched := filepath.Join(dir, "cluster-west.yaml"), filepath.Join(dir, "connection-omni.yaml")
 	if err := errors.Join(os.WriteFile(edited, []byte("mine"), 0o600), os.Remove(untouched)); err != nil {
 		t.Fatal(err)
 	}
 
-	_, stderr, err := f.exported(key, "--all", "--output-dir="+dir)
+	_, stderr, err := f.exported(key, "--all", "--with-connection", "--output-dir="+dir)
 
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(stderr, "Error: --output-dir: "+edited+" is there with another content") {
@@ -183,7 +195,7 @@ func TestExportOfAnOwnedCluster(t *testing.T) {
 
 	fresh := f.fresh()
 
-	manifests, warnings := f.mustExport(f.exportKey(), "--cluster=c")
+	manifests, warnings := f.mustExport(f.exportKey(), "--cluster=c", "--with-connection")
 	if want := "it belongs to the OmniCluster " + f.name + "/c"; !strings.Contains(warnings, want) {
 		t.Errorf("no %q in %s", want, warnings)
 	}
@@ -192,7 +204,7 @@ func TestExportOfAnOwnedCluster(t *testing.T) {
 		t.Errorf("the mark was exported:\n%s", manifests)
 	}
 
-	fresh.apply(manifests)
+	fresh.apply(tookOver(t, manifests))
 	fresh.says("c", v1alpha1.ConditionStalled, metav1.ConditionTrue, v1alpha1.ReasonNotOwned, f.name+"/c", "release it there first")
 	f.reconciled("c")
 	f.wantWrites()

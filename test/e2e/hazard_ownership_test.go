@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -105,6 +107,11 @@ func ownershipHazards() []hazard {
 			says: []seen{ready()},
 		},
 		{
+			name: "exported file beside a connection of that name",
+			when: exportedBesideConnection,
+			says: []seen{ready()},
+		},
+		{
 			name: "our mark on another cluster",
 			when: func(f *fleet) {
 				uid, id := f.uid("c"), get[v1alpha1.OmniCluster](f.space, "ocl", "c").Status.OmniClusterID
@@ -137,6 +144,42 @@ func ownershipHazards() []hazard {
 				f.unchanged("c")
 			},
 		},
+	}
+}
+
+// exportedBesideConnection exports a cluster that somebody else made, and applies the file to a namespace whose OmniConnection has
+// that name and another Secret. The connection stays as it is, the file as it was written takes nothing over, and deleting what it
+// made, before and after the takeover, leaves both the connection and the cluster in Omni.
+func exportedBesideConnection(f *fleet) {
+	before := get[v1alpha1.OmniConnection](f.space, "oconn", "omni").Spec
+	f.made(fmt.Sprintf(plainCluster, "theirs", f.machines[1]))
+
+	manifests, _ := f.mustExport(f.exportKey(), "--cluster=theirs", "--namespace="+f.name)
+
+	for _, step := range []struct {
+		manifests string
+		takenOver bool
+	}{{manifests: manifests}, {manifests: tookOver(f.t, manifests), takenOver: true}} {
+		f.apply(step.manifests)
+
+		if step.takenOver {
+			f.takenOver("theirs")
+		} else {
+			f.says("theirs", v1alpha1.ConditionPlanned, metav1.ConditionTrue, v1alpha1.ReasonChangesPlanned, "spec.adopt")
+			f.wantWrites()
+		}
+
+		if out, err := f.tryInput(step.manifests, "delete", "--timeout=60s", "-f", "-"); err != nil {
+			f.t.Fatalf("%v: %s", err, out)
+		}
+
+		if now := get[v1alpha1.OmniConnection](f.space, "oconn", "omni").Spec; !cmp.Equal(before, now) {
+			f.t.Errorf("the connection changed (-before +after):\n%s", cmp.Diff(before, now))
+		}
+
+		if got := f.view("theirs").Machines; got["theirs-control-planes"] != 1 {
+			f.t.Errorf("machines in Omni: %v", got)
+		}
 	}
 }
 

@@ -135,8 +135,8 @@ func TestExportedClusterIsTakenOver(t *testing.T) {
 		t.Errorf("the export wrote to Omni (-before +after):\n%s", diff)
 	}
 
-	s.kubectl("create", "secret", "generic", "omni-key", "--from-literal=serviceAccountKey="+os.Getenv("OMNI_SERVICE_ACCOUNT_KEY"))
-	s.apply(manifests)
+	s.kubectl("create", "secret", "generic", "omni-service-account", "--from-literal=serviceAccountKey="+os.Getenv("OMNI_SERVICE_ACCOUNT_KEY"))
+	s.apply(strings.Replace(manifests, "changePolicy: Observe", "changePolicy: Apply", 1))
 
 	v := &victim{scenario: s, cluster: s.name()}
 	v.says(seen{condition: v1alpha1.ConditionSynced, status: metav1.ConditionTrue})
@@ -191,7 +191,7 @@ func (s *scenario) export(key string) (stdout, stderr string, err error) {
 	var out, errOut bytes.Buffer
 
 	command := exec.CommandContext(s.Context(), s.stack.Controller.BinaryPath(), "export",
-		"--endpoint="+os.Getenv("OMNI_ENDPOINT"), "--ca-file="+os.Getenv("OMNI_CA_FILE"), "--cluster=Exported_1", "--namespace="+namespace)
+		"--endpoint="+os.Getenv("OMNI_ENDPOINT"), "--ca-file="+os.Getenv("OMNI_CA_FILE"), "--cluster=Exported_1", "--namespace="+namespace, "--with-connection")
 	command.Env = []string{"OMNI_SERVICE_ACCOUNT_KEY=" + key}
 	command.Stdout, command.Stderr = &out, &errOut
 	err = command.Run()

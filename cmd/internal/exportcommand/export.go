@@ -2,6 +2,7 @@ package exportcommand
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,10 +16,14 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 )
 
-const exportDescription = `export writes the manifests of live Omni clusters: OmniConnection (without its Secret), OmniCluster
-with adopt: true, OmniControlPlane, OmniWorkers, OmniMachine, and ConfigMaps for contents that have to stay
-byte for byte. Applying them takes the clusters over and changes nothing in Omni but the owner's mark; what
-would change all the same is named in a warning. Nothing is written to Omni.
+const exportDescription = `export writes the manifests of live Omni clusters: OmniCluster with adopt: true, OmniControlPlane,
+OmniWorkers, OmniMachine, and ConfigMaps for contents that have to stay byte for byte. Applied as they are, they
+change nothing in Omni (changePolicy: Observe), and deleting them destroys nothing there (deletePolicy.orphan: true).
+Comments in the files say what to change to take the clusters over. That changes nothing in Omni but the owner's
+mark; a warning names what would change all the same. The export writes nothing to Omni.
+
+The clusters use the OmniConnection that --connection names. It is written with --with-connection only, without its
+Secret: applied to a namespace that has one of that name, it would replace the key of every cluster there.
 
 The service account key comes from --service-account-key-file or, without it, from the environment variable
 ` + keyEnvironment + `. Warnings go to standard error.`
@@ -26,6 +31,7 @@ The service account key comes from --service-account-key-file or, without it, fr
 const (
 	keyEnvironment    = "OMNI_SERVICE_ACCOUNT_KEY"
 	defaultConnection = "omni"
+	defaultSecret     = "omni-service-account"
 	// maxKeyFile is the most that is read of a key file, in bytes.
 	maxKeyFile = 1 << 20
 )
@@ -39,6 +45,8 @@ type Options struct {
 	All      bool
 	// Namespace, Connection and Secret are names in the objects that are written.
 	Namespace, Connection, Secret string
+	// WithConnection writes the OmniConnection, too.
+	WithConnection bool
 	// KeyFile holds the service account key. Empty: the key is in the environment.
 	KeyFile string
 	// CAFile holds PEM certificates. Empty: the system's roots.
@@ -55,13 +63,14 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&o.Clusters, "cluster", nil, "Name of a cluster in Omni. May be given several times.")
 	flags.BoolVar(&o.All, "all", false, "Export every cluster.")
 	flags.StringVarP(&o.Namespace, "namespace", "n", "", "Namespace of the objects. Default: none is written.")
-	flags.StringVar(&o.Connection, "connection", defaultConnection, "Name of the OmniConnection.")
-	flags.StringVar(&o.Secret, "secret", "", "Name of the Secret with the key that the OmniConnection refers to; it is not exported. Default: CONNECTION-key.")
+	flags.StringVar(&o.Connection, "connection", defaultConnection, "Name of the OmniConnection that the clusters use.")
+	flags.BoolVar(&o.WithConnection, "with-connection", false, "Write the OmniConnection, too. Do not apply it to a namespace that has one of that name.")
+	flags.StringVar(&o.Secret, "secret", "", "With --with-connection: name of the Secret with the key that the OmniConnection refers to; it is not exported. Default: "+defaultSecret+".")
 	flags.StringVar(&o.KeyFile, "service-account-key-file", "", "File that holds the service account key. Default: "+keyEnvironment+" of the environment.")
 	flags.StringVar(&o.CAFile, "ca-file", "", "File with the PEM certificates that sign Omni's certificate. Default: the system's roots.")
 	flags.BoolVar(&o.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false, "Accept any certificate of Omni. Use --ca-file instead wherever you can.")
 	flags.StringVarP(&o.Output, "output", "o", "yaml", "Format on standard output: yaml.")
-	flags.StringVar(&o.OutputDir, "output-dir", "", "Write one file per cluster, and one for the connection, into this directory instead.")
+	flags.StringVar(&o.OutputDir, "output-dir", "", "Write one file per cluster, and one for the connection if it is asked for, into this directory instead.")
 }
 
 // Validate returns all problems of the flags at once.
@@ -78,6 +87,10 @@ func (o *Options) Validate() error {
 
 	if o.CAFile != "" && o.InsecureSkipTLSVerify {
 		problems = append(problems, errors.New("--ca-file and --insecure-skip-tls-verify exclude each other"))
+	}
+
+	if o.Secret != "" && !o.WithConnection {
+		problems = append(problems, errors.New("--secret is for the OmniConnection, which is written with --with-connection only: leave one out, or add the other"))
 	}
 
 	if o.Output != "yaml" {
@@ -135,10 +148,8 @@ func (o *Options) complete() (export.Options, error) {
 
 	options := export.Options{
 		Endpoint: o.Endpoint, Key: key, KeySource: source, InsecureSkipTLSVerify: o.InsecureSkipTLSVerify,
-		Clusters: o.Clusters, All: o.All, Namespace: o.Namespace, Connection: o.Connection, Secret: o.Secret,
-	}
-	if options.Secret == "" {
-		options.Secret = o.Connection + "-key"
+		Clusters: o.Clusters, All: o.All, Namespace: o.Namespace, Connection: o.Connection, WithConnection: o.WithConnection,
+		Secret: cmp.Or(o.Secret, defaultSecret),
 	}
 
 	if o.CAFile != "" {
@@ -197,16 +208,13 @@ func runExport(ctx context.Context, options *Options, stdout, stderr io.Writer) 
 		return writeFiles(options.OutputDir, result, stderr)
 	}
 
-	var all bytes.Buffer
+	var texts [][]byte
 
-	all.Write(result.Connection.Text)
-
-	for _, cluster := range result.Clusters {
-		all.WriteString("---\n")
-		all.Write(cluster.Text)
+	for _, file := range result.Files() {
+		texts = append(texts, file.Text)
 	}
 
-	if _, err := stdout.Write(all.Bytes()); err != nil {
+	if _, err := stdout.Write(bytes.Join(texts, []byte("---\n"))); err != nil {
 		return fmt.Errorf("write to standard output: %w", err)
 	}
 

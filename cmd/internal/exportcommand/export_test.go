@@ -42,7 +42,8 @@ func TestExportFlags(t *testing.T) {
 	}{
 		"one cluster":     {[]string{"--endpoint=https://o", "--cluster=a"}, nil},
 		"two clusters":    {[]string{"--endpoint=https://o", "--cluster=a", "--cluster=b", "--namespace=fleet"}, nil},
-		"all":             {[]string{"--endpoint=https://o", "--all", "-o", "yaml", "--secret=a.b"}, nil},
+		"all":             {[]string{"--endpoint=https://o", "--all", "-o", "yaml", "--with-connection", "--secret=a.b"}, nil},
+		"a Secret alone":  {[]string{"--endpoint=https://o", "--all", "--secret=a"}, []string{"--secret is for the OmniConnection", "--with-connection"}},
 		"nothing":         {nil, []string{"--endpoint is required", "--cluster NAME"}},
 		"both":            {[]string{"--endpoint=https://o", "--all", "--cluster=a"}, []string{"one of --cluster NAME"}},
 		"CA and no check": {[]string{"--endpoint=https://o", "--all", "--ca-file=a", "--insecure-skip-tls-verify"}, []string{"exclude each other"}},
@@ -89,7 +90,7 @@ func TestWhatExportFlagsReferTo(t *testing.T) {
 
 	if diff := cmp.Diff(export.Options{
 		Endpoint: "https://o", Key: []byte(canary + "\n"), KeySource: "--service-account-key-file", CABundle: []byte("CA"),
-		Clusters: []string{"a"}, Connection: "omni", Secret: "omni-key",
+		Clusters: []string{"a"}, Connection: "omni", Secret: "omni-service-account",
 	}, got); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
 	}
@@ -101,9 +102,9 @@ func TestWhatExportFlagsReferTo(t *testing.T) {
 		t.Errorf("key of %s (%v)", got.KeySource, err)
 	}
 
-	got, err = parseExport(t, "--connection=west", "--secret=mine").complete()
-	if err != nil || got.KeySource != keyEnvironment || string(got.Key) != "from the environment" || got.Secret != "mine" {
-		t.Errorf("%v, key of %s, secret %s", err, got.KeySource, got.Secret)
+	got, err = parseExport(t, "--connection=west", "--with-connection", "--secret=mine").complete()
+	if err != nil || got.KeySource != keyEnvironment || string(got.Key) != "from the environment" || got.Secret != "mine" || !got.WithConnection {
+		t.Errorf("%v, key of %s, secret %s, with the connection: %t", err, got.KeySource, got.Secret, got.WithConnection)
 	}
 }
 

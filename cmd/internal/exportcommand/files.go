@@ -13,33 +13,25 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 )
 
-// writeFiles writes one file per cluster and one for the connection. Only the user may read them, because their
+// writeFiles writes one file per cluster, and one for the connection if there is one. Only the user may read them, because their
 // content may be secret. It never overwrites a file with different content: somebody may have edited it.
 func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("--output-dir: %w", err)
 	}
 
-	files := map[string][]byte{filepath.Join(dir, "connection-"+result.Connection.Name+".yaml"): result.Connection.Text}
-	order := []string{filepath.Join(dir, "connection-"+result.Connection.Name+".yaml")}
-
-	for _, cluster := range result.Clusters {
-		path := filepath.Join(dir, "cluster-"+cluster.Name+".yaml")
-		files[path] = cluster.Text
-		order = append(order, path)
-	}
-
 	var problems []error
 
 	// Check all files before the first one is written.
-	for _, path := range order {
+	for _, file := range result.Files() {
+		path := pathOf(dir, file)
 		there, err := os.ReadFile(path)
 
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 		case err != nil:
 			problems = append(problems, fmt.Errorf("--output-dir: %w", err))
-		case !bytes.Equal(there, files[path]):
+		case !bytes.Equal(there, file.Text):
 			problems = append(problems, fmt.Errorf("--output-dir: %s is there with another content: remove it, or choose another directory", path))
 		}
 	}
@@ -48,8 +40,9 @@ func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
 		return err
 	}
 
-	for _, path := range order {
-		if err := disk.WriteFile(path, files[path]); err != nil {
+	for _, file := range result.Files() {
+		path := pathOf(dir, file)
+		if err := disk.WriteFile(path, file.Text); err != nil {
 			return fmt.Errorf("--output-dir: %w", err)
 		}
 
@@ -58,3 +51,5 @@ func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
 
 	return nil
 }
+
+func pathOf(dir string, file export.File) string { return filepath.Join(dir, file.Name+".yaml") }

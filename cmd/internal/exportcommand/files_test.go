@@ -2,6 +2,8 @@ package exportcommand
 
 import (
 	"bytes"
+	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -39,8 +41,8 @@ func filesOf(t *testing.T, dir string) map[string]string {
 func TestExportFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "directory")
 	result := &export.Result{
-		Connection: export.File{Name: "omni", Text: []byte("connection")},
-		Clusters:   []export.File{{Name: "a", Text: []byte("cluster a")}, {Name: "b", Text: []byte("cluster b")}},
+		Connection: &export.File{Name: "connection-omni", Text: []byte("connection")},
+		Clusters:   []export.File{{Name: "cluster-a", Text: []byte("cluster a")}, {Name: "cluster-b", Text: []byte("cluster b")}},
 	}
 
 	var stderr bytes.Buffer
@@ -70,9 +72,23 @@ func TestExportFiles(t *testing.T) {
 		t.Error(err)
 	}
 
+	// One that is not asked for is not looked at.
+	without := &export.Result{Clusters: result.Clusters}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "connection-omni.yaml")), writeFiles(dir, without, io.Discard)); err != nil {
+		t.Error(err)
+	}
+
+	if _, err := os.Stat(filepath.Join(dir, "connection-omni.yaml")); err == nil {
+		t.Error("a connection was written that is not in the export")
+	}
+
+	if err := writeFiles(dir, result, io.Discard); err != nil {
+		t.Error(err)
+	}
+
 	// Edited files stop the whole export, and the error names each of them.
 	result.Connection.Text, result.Clusters[0].Text = []byte("other"), []byte("other")
-	result.Clusters = append(result.Clusters, export.File{Name: "c", Text: []byte("cluster c")})
+	result.Clusters = append(result.Clusters, export.File{Name: "cluster-c", Text: []byte("cluster c")})
 
 	err := writeFiles(dir, result, &stderr)
 	if err == nil || !strings.Contains(err.Error(), "connection-omni.yaml is there with another content") || !strings.Contains(err.Error(), "cluster-a.yaml is there") {
@@ -94,7 +110,7 @@ func TestExportFilesThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	result := &export.Result{Connection: export.File{Name: "omni"}, Clusters: []export.File{{Name: "a"}}}
+	result := &export.Result{Clusters: []export.File{{Name: "cluster-a"}}}
 
 	for name, path := range map[string]string{"a file in the way": filepath.Join(dir, "file"), "a directory in the way": dir} {
 		if err := writeFiles(path, result, &bytes.Buffer{}); err == nil || !strings.HasPrefix(err.Error(), "--output-dir: ") {

@@ -109,6 +109,10 @@ func (m *maker) makeCluster(ctx context.Context, document *clusterDocument) erro
 		cluster.Spec.ClusterName = m.remote
 	}
 
+	if m.options.Adopt {
+		cluster.Spec.ChangePolicy, cluster.Spec.DeletePolicy.Orphan = v1alpha1.ChangePolicyObserve, true
+	}
+
 	if backup := document.Features.BackupConfiguration; backup != nil && backup.Interval > 0 {
 		cluster.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{Interval: durationOf(backup.Interval)}
 	}

@@ -202,9 +202,10 @@ spec:
             a: "1"
   systemExtensions: []
   deletePolicy:
-    orphan: false
+    orphan: true
     destroyMachines: false
   adopt: true
+  changePolicy: Observe
   suspend: false
 `
 	if diff := cmp.Diff(want, written.String()); diff != "" {

@@ -18,7 +18,8 @@ type Options struct {
 	Namespace string
 	// Connection is the name of the OmniConnection. Required.
 	Connection string
-	// Adopt is spec.adopt of the OmniCluster.
+	// Adopt makes an OmniCluster that takes its cluster over when somebody says so: spec.adopt is set, changePolicy Observe writes
+	// nothing until then, and deletePolicy.orphan keeps the cluster if the object is deleted.
 	Adopt bool
 }
 
