@@ -6789,7 +6789,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniControlPlaneSpec(ref common.ReferenceCall
 				Properties: map[string]spec.Schema{
 					"clusterRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "clusterRef names the OmniCluster.",
+							Description: "clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.LocalObjectReference{}.OpenAPIModelName()),
 						},
@@ -7605,7 +7605,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 				Properties: map[string]spec.Schema{
 					"clusterRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "clusterRef names the OmniCluster.",
+							Description: "clusterRef names the OmniCluster. It cannot be changed once the Secret was written (status.targetSecretRef).",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.LocalObjectReference{}.OpenAPIModelName()),
 						},
@@ -7886,7 +7886,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniMachineSpec(ref common.ReferenceCallback)
 				Properties: map[string]spec.Schema{
 					"clusterRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "clusterRef names the OmniCluster.",
+							Description: "clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.LocalObjectReference{}.OpenAPIModelName()),
 						},
@@ -8894,7 +8894,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniWorkersSpec(ref common.ReferenceCallback)
 				Properties: map[string]spec.Schema{
 					"clusterRef": {
 						SchemaProps: spec.SchemaProps{
-							Description: "clusterRef names the OmniCluster.",
+							Description: "clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).",
 							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.LocalObjectReference{}.OpenAPIModelName()),
 						},

@@ -28,7 +28,7 @@ type OmniControlPlane struct {
 
 // OmniControlPlaneSpec says which machines form the control plane.
 type OmniControlPlaneSpec struct {
-	// clusterRef names the OmniCluster.
+	// clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).
 	// +required
 	ClusterRef LocalObjectReference `json:"clusterRef"`
 

@@ -26,7 +26,8 @@ type OmniKubeconfigExport struct {
 
 // OmniKubeconfigExportSpec says which kubeconfig to write where.
 type OmniKubeconfigExportSpec struct {
-	// clusterRef names the OmniCluster.
+	// clusterRef names the OmniCluster. It cannot be changed once the Secret was written
+	// (status.targetSecretRef).
 	// +required
 	ClusterRef LocalObjectReference `json:"clusterRef"`
 

@@ -25,7 +25,7 @@ type OmniMachine struct {
 
 // OmniMachineSpec holds the settings of one machine.
 type OmniMachineSpec struct {
-	// clusterRef names the OmniCluster.
+	// clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).
 	// +required
 	ClusterRef LocalObjectReference `json:"clusterRef"`
 

@@ -28,7 +28,7 @@ type OmniWorkers struct {
 
 // OmniWorkersSpec says which machines form the worker set.
 type OmniWorkersSpec struct {
-	// clusterRef names the OmniCluster.
+	// clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).
 	// +required
 	ClusterRef LocalObjectReference `json:"clusterRef"`
 

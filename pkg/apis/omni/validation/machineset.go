@@ -1,11 +1,14 @@
 package validation
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // validateMachineSetMachines checks where the machines of a set come from. Here, a set with neither source is an
@@ -146,4 +149,48 @@ func warningsForPatches(patches []v1alpha1.Patch, path *field.Path) []string {
 	}
 
 	return warnings
+}
+
+// warningsForLeaving returns warnings about the machines that an update takes away from a set: each of them is wiped. A null in a
+// merge patch, or an empty value in a template, takes all of them.
+func warningsForLeaving(machines, old *v1alpha1.MachineSetMachines, path *field.Path) []string {
+	listed := machines.MachineIDs()
+	leaving := slices.DeleteFunc(old.MachineIDs(), func(id string) bool { return slices.Contains(listed, id) })
+
+	var warnings []string
+	for _, id := range leaving[:min(maxWarned, len(leaving))] {
+		warnings = append(warnings, warning(path.Child("machines"), fmt.Sprintf("machine %s leaves this set, and Omni wipes it: list it again to keep it", id)))
+	}
+
+	if more := len(leaving) - maxWarned; more > 0 {
+		warnings = append(warnings, warning(path.Child("machines"), words.Plural(more, "more machine")+" leave this set, and Omni wipes them"))
+	}
+
+	return append(warnings, warningsForSmallerClass(machines.MachineClass, old.MachineClass, path.Child("machineClass"))...)
+}
+
+// warningsForSmallerClass returns a warning if a set may lose machines of its class.
+func warningsForSmallerClass(class, old *v1alpha1.MachineClass, path *field.Path) []string {
+	if old == nil {
+		return nil
+	}
+
+	if class == nil || class.Name != old.Name {
+		return []string{warning(path, fmt.Sprintf("Omni wipes the machines that leave: put class %.20s back to keep them", old.Name))}
+	}
+
+	count, unlimited, err := class.Count()
+	before, all, oldErr := old.Count()
+
+	switch {
+	case err != nil || oldErr != nil || unlimited:
+		return nil
+	case all:
+		return []string{warning(path.Child("size"), fmt.Sprintf("Omni wipes machines of the class beyond %d, and chooses which", count))}
+	case count < before:
+		return []string{warning(path.Child("size"),
+			fmt.Sprintf("%s fewer: Omni chooses which leave, and wipes them", words.Plural(int(before-count), "machine")))}
+	default:
+		return nil
+	}
 }

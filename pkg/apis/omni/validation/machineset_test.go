@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -174,10 +175,16 @@ func TestValidateMachineSetUpdates(t *testing.T) {
 	const (
 		badBootstrap = "spec.bootstrapSpec: Invalid value"
 		badName      = "spec.workerSetName: Invalid value"
+		badCluster   = "spec.clusterRef.name: Invalid value"
 	)
+
+	counted := &v1alpha1.LocalObjectReference{Name: "cluster-01"}
 
 	checkUpdates(t, validControlPlane, ValidateOmniControlPlaneUpdate, []updateRow[v1alpha1.OmniControlPlane]{
 		{name: "nothing changed"},
+		{"another cluster", nil, func(c *v1alpha1.OmniControlPlane) { c.Spec.ClusterRef.Name = "cluster-1" }, nil},
+		{"another cluster than the one that counts it", func(c *v1alpha1.OmniControlPlane) { c.Status.ClusterRef = counted },
+			func(c *v1alpha1.OmniControlPlane) { c.Spec.ClusterRef.Name = "cluster-1" }, []string{badCluster}},
 		{"machines changed", nil, func(c *v1alpha1.OmniControlPlane) { c.Spec.Machines = []string{machine2} }, nil},
 		{"last machine removed", nil, func(c *v1alpha1.OmniControlPlane) { c.Spec.Machines = nil }, []string{"spec.machines: Required value"}},
 		{"bootstrap added", nil, func(c *v1alpha1.OmniControlPlane) { c.Spec.BootstrapSpec = bootstrap }, []string{badBootstrap}},
@@ -191,6 +198,15 @@ func TestValidateMachineSetUpdates(t *testing.T) {
 
 	checkUpdates(t, validWorkers, ValidateOmniWorkersUpdate, []updateRow[v1alpha1.OmniWorkers]{
 		{name: "nothing changed"},
+		{"another cluster", nil, func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name = "cluster-1" }, nil},
+		{"another cluster than the one that counts it", func(w *v1alpha1.OmniWorkers) { w.Status.ClusterRef = counted },
+			func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name = "cluster-1" }, []string{badCluster}},
+		{"the same while being deleted", func(w *v1alpha1.OmniWorkers) { deleting(&w.ObjectMeta); w.Status.ClusterRef = counted },
+			func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name = "cluster-1" }, []string{badCluster}},
+		{"back to the cluster that counts it", func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name, w.Status.ClusterRef = "cluster-1", counted },
+			func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name = "cluster-01" }, nil},
+		{"to a third one", func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name, w.Status.ClusterRef = "cluster-1", counted },
+			func(w *v1alpha1.OmniWorkers) { w.Spec.ClusterRef.Name = "cluster-2" }, []string{badCluster}},
 		{"scaled", nil, func(w *v1alpha1.OmniWorkers) { w.Spec.MachineClass = class(intstr.FromInt32(5)) }, nil},
 		{"to a static set", nil, func(w *v1alpha1.OmniWorkers) { w.Spec.MachineClass = nil }, nil},
 		{"renamed", nil, func(w *v1alpha1.OmniWorkers) { w.Spec.WorkerSetName = "other" }, []string{badName}},
@@ -262,4 +278,59 @@ func TestWarningsForMachineSets(t *testing.T) {
 
 	checkWarnings(t, WarningsForOmniControlPlane(plane), want)
 	checkWarnings(t, WarningsForOmniWorkers(workers), want)
+}
+
+// A null in a merge patch, or an empty value in a template, empties a list without an error.
+func TestWarningsForMachinesThatLeave(t *testing.T) {
+	listed := func(ids ...string) v1alpha1.MachineSetMachines { return v1alpha1.MachineSetMachines{Machines: ids} }
+	ofClass := func(name string, size intstr.IntOrString) v1alpha1.MachineSetMachines {
+		return v1alpha1.MachineSetMachines{MachineClass: &v1alpha1.MachineClass{Name: name, Size: &size}}
+	}
+	three, one, all := intstr.FromInt32(3), intstr.FromString("1"), intstr.FromString("unlimited")
+
+	var many []string
+	for i := range 9 {
+		many = append(many, fmt.Sprintf("26b87860-38b4-400f-af72-bc8d26ab6cd%d", i))
+	}
+
+	leaves := func(id string) string {
+		return "spec.machines: machine " + id + " leaves this set, and Omni wipes it: list it again to keep it"
+	}
+
+	for _, tc := range []struct {
+		name     string
+		old, new v1alpha1.MachineSetMachines
+		want     []string
+	}{
+		{"nothing changed", listed(machine1), listed(machine1), nil},
+		{"another spelling", listed(machine1), listed(strings.ToUpper(machine1)), nil},
+		{"one more", listed(machine1), listed(machine2, machine1), nil},
+		{"null", listed(machine1, machine2), listed(), []string{leaves(machine1), leaves(machine2)}},
+		{"replaced", listed(machine1, machine2), listed(machine1, machine3), []string{leaves(machine2)}},
+		{"many", listed(many...), listed(many[0]), []string{
+			leaves(many[1]), leaves(many[2]), leaves(many[3]), leaves(many[4]), leaves(many[5]),
+			"spec.machines: 3 more machines leave this set, and Omni wipes them",
+		}},
+		{"a class instead", listed(machine1), ofClass("large", three), []string{leaves(machine1)}},
+		{"larger", ofClass("large", one), ofClass("large", three), nil},
+		{"unlimited", ofClass("large", three), ofClass("large", all), nil},
+		{"smaller", ofClass("large", three), ofClass("large", one),
+			[]string{"spec.machineClass.size: 2 machines fewer: Omni chooses which leave, and wipes them"}},
+		{"a number of all", ofClass("large", all), ofClass("large", three),
+			[]string{"spec.machineClass.size: Omni wipes machines of the class beyond 3, and chooses which"}},
+		{"another class", ofClass("large", three), ofClass("larger", three),
+			[]string{"spec.machineClass: Omni wipes the machines that leave: put class large back to keep them"}},
+		{"no class", ofClass(strings.Repeat("x", 300), three), listed(),
+			[]string{"spec.machineClass: Omni wipes the machines that leave: put class xxxxxxxxxxxxxxxxxxxx back to keep them"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			plane, workers := validControlPlane(), validWorkers()
+			oldPlane, oldWorkers := validControlPlane(), validWorkers()
+			plane.Spec.MachineSetMachines, workers.Spec.MachineSetMachines = tc.new, tc.new
+			oldPlane.Spec.MachineSetMachines, oldWorkers.Spec.MachineSetMachines = tc.old, tc.old
+
+			checkWarnings(t, WarningsForOmniControlPlaneUpdate(plane, oldPlane), tc.want)
+			checkWarnings(t, WarningsForOmniWorkersUpdate(workers, oldWorkers), tc.want)
+		})
+	}
 }

@@ -1,12 +1,14 @@
 package validation
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 const (
@@ -78,6 +80,50 @@ func WarningsForOmniCluster(obj *v1alpha1.OmniCluster) []string {
 	}
 
 	return append(warnings, warningsForForce(obj)...)
+}
+
+// WarningsForOmniClusterUpdate returns warnings about what a change of an OmniCluster takes away, or lets happen from now on, as "path: message".
+func WarningsForOmniClusterUpdate(obj, old *v1alpha1.OmniCluster) []string {
+	spec := field.NewPath("spec")
+	warnings := warningsForLostManifests(obj.Spec.Kubernetes.Manifests, old.Spec.Kubernetes.Manifests, spec.Child("kubernetes", "manifests"))
+
+	if old.Spec.DeletePolicy.Orphan && !obj.Spec.DeletePolicy.Orphan && obj.Spec.ChangePolicy != v1alpha1.ChangePolicyObserve {
+		warnings = append(warnings, warning(spec.Child("deletePolicy", "orphan"), "no longer set: deleting this object destroys the cluster in Omni"))
+	}
+
+	if old.Spec.ChangePolicy == v1alpha1.ChangePolicyObserve && obj.Spec.ChangePolicy != v1alpha1.ChangePolicyObserve {
+		warnings = append(warnings, warning(spec.Child("changePolicy"), "no longer Observe: Omni follows the documents now; look at status.plan first"))
+	}
+
+	return warnings
+}
+
+// warningsForLostManifests returns warnings about manifests whose objects Omni deletes from the running cluster. A list that a merge patch
+// replaces loses all others.
+func warningsForLostManifests(manifests, old []v1alpha1.Manifest, path *field.Path) []string {
+	full := map[string]bool{}
+	for _, manifest := range manifests {
+		full[manifest.Name] = manifest.Mode != v1alpha1.ManifestOneTime
+	}
+
+	var lost []string
+
+	for _, manifest := range old {
+		if manifest.Mode != v1alpha1.ManifestOneTime && !full[manifest.Name] {
+			lost = append(lost, manifest.Name)
+		}
+	}
+
+	var warnings []string
+	for _, name := range lost[:min(maxWarned, len(lost))] {
+		warnings = append(warnings, warning(path, fmt.Sprintf("Omni deletes the objects of %.30q that no other full manifest has", name)))
+	}
+
+	if more := len(lost) - maxWarned; more > 0 {
+		warnings = append(warnings, warning(path, "Omni deletes the objects of "+words.Plural(more, "more manifest")))
+	}
+
+	return warnings
 }
 
 // annotationFluxForce with the value enabled, in any case, has Flux delete an object and make it anew when the API server

@@ -216,3 +216,69 @@ func TestValidateOmniClusterStatusUpdate(t *testing.T) {
 			func(c *v1alpha1.OmniCluster) { c.Status.ObservedGeneration = 3 }, nil},
 	})
 }
+
+func TestWarningsForWhatAClusterLoses(t *testing.T) {
+	manifests := func(mode v1alpha1.ManifestMode, names ...string) []v1alpha1.Manifest {
+		var list []v1alpha1.Manifest
+		for _, name := range names {
+			list = append(list, v1alpha1.Manifest{Name: name, Mode: mode})
+		}
+
+		return list
+	}
+	loses := func(name string) string {
+		return `spec.kubernetes.manifests: Omni deletes the objects of "` + name + `" that no other full manifest has`
+	}
+
+	for name, tc := range map[string]struct {
+		old, change func(*v1alpha1.OmniCluster)
+		want        []string
+	}{
+		"a manifest more": {
+			func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Manifests = manifests("", "a") },
+			func(c *v1alpha1.OmniCluster) {
+				c.Spec.Kubernetes.Manifests = manifests(v1alpha1.ManifestFull, "b", "a")
+			}, nil,
+		},
+		"manifests: null": {
+			func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Manifests = manifests("", "a", "b") },
+			func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Manifests = nil }, []string{loses("a"), loses("b")},
+		},
+		"many": {
+			func(c *v1alpha1.OmniCluster) {
+				c.Spec.Kubernetes.Manifests = manifests("", "a", "b", "c", "d", "e", "f")
+			},
+			func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Manifests = nil },
+			[]string{loses("a"), loses("b"), loses("c"), loses("d"), loses("e"), "spec.kubernetes.manifests: Omni deletes the objects of 1 more manifest"},
+		},
+		"from full to one-time": {
+			func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Manifests = manifests(v1alpha1.ManifestFull, "a") },
+			func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Manifests = manifests(v1alpha1.ManifestOneTime, "a") }, []string{loses("a")},
+		},
+		"one-time": {
+			func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Manifests = manifests(v1alpha1.ManifestOneTime, "a") },
+			func(c *v1alpha1.OmniCluster) { c.Spec.Kubernetes.Manifests = nil }, nil,
+		},
+		"orphan: null": {
+			func(c *v1alpha1.OmniCluster) { c.Spec.DeletePolicy.Orphan = true },
+			func(c *v1alpha1.OmniCluster) { c.Spec.DeletePolicy.Orphan = false },
+			[]string{"spec.deletePolicy.orphan: no longer set: deleting this object destroys the cluster in Omni"},
+		},
+		"changePolicy: null": {
+			func(c *v1alpha1.OmniCluster) {
+				c.Spec.ChangePolicy, c.Spec.DeletePolicy.Orphan = v1alpha1.ChangePolicyObserve, true
+			},
+			func(c *v1alpha1.OmniCluster) { c.Spec.ChangePolicy = v1alpha1.ChangePolicyApply },
+			[]string{"spec.changePolicy: no longer Observe: Omni follows the documents now; look at status.plan first"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obj, old := validCluster(), validCluster()
+			tc.old(obj)
+			tc.old(old)
+			tc.change(obj)
+
+			checkWarnings(t, WarningsForOmniClusterUpdate(obj, old), tc.want)
+		})
+	}
+}

@@ -14,15 +14,19 @@ func ValidateOmniControlPlane(obj *v1alpha1.OmniControlPlane) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniControlPlaneSpec(&obj.Spec, nil, field.NewPath("spec"))...)
 }
 
-// ValidateOmniControlPlaneUpdate checks a changed OmniControlPlane.
+// ValidateOmniControlPlaneUpdate checks a changed OmniControlPlane. The reference to its cluster is immutable once
+// that counts it, so that an edit does not take the control plane's document away from a cluster.
 func ValidateOmniControlPlaneUpdate(obj, old *v1alpha1.OmniControlPlane) field.ErrorList {
 	spec := field.NewPath("spec")
 
+	always := immutable(obj.Spec.BootstrapSpec, old.Spec.BootstrapSpec, spec.Child("bootstrapSpec"),
+		"Omni restores a backup only when it makes the control plane: suspend the cluster, delete its control plane set in Omni, "+
+			"and create a new OmniControlPlane; never delete the OmniCluster")
+	always = append(always, immutableClusterRef(obj.Spec.ClusterRef, old.Spec.ClusterRef, old.Status.ClusterRef,
+		"A control plane goes with its OmniCluster only: create an OmniControlPlane of another name for the other cluster")...)
+
 	return validateUpdate(change{
-		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
-		always: immutable(obj.Spec.BootstrapSpec, old.Spec.BootstrapSpec, spec.Child("bootstrapSpec"),
-			"Omni restores a backup only when it makes the control plane: suspend the cluster, delete its control plane set in Omni, "+
-				"and create a new OmniControlPlane; never delete the OmniCluster"),
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,
 		rules: func() field.ErrorList { return validateOmniControlPlaneSpec(&obj.Spec, old.Spec.Patches, spec) },
 	})
 }
@@ -41,6 +45,11 @@ func ValidateOmniControlPlaneScale(obj *v1alpha1.OmniControlPlane, replicas int3
 // WarningsForOmniControlPlane returns advice on an OmniControlPlane, as "path: message".
 func WarningsForOmniControlPlane(obj *v1alpha1.OmniControlPlane) []string {
 	return warningsForPatches(obj.Spec.Patches, field.NewPath("spec", "patches"))
+}
+
+// WarningsForOmniControlPlaneUpdate returns warnings about what a change of an OmniControlPlane takes away, as "path: message".
+func WarningsForOmniControlPlaneUpdate(obj, old *v1alpha1.OmniControlPlane) []string {
+	return warningsForLeaving(&obj.Spec.MachineSetMachines, &old.Spec.MachineSetMachines, field.NewPath("spec"))
 }
 
 func validateOmniControlPlaneSpec(spec *v1alpha1.OmniControlPlaneSpec, stored []v1alpha1.Patch, path *field.Path) field.ErrorList {

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"time"
@@ -66,6 +67,18 @@ func WarningsForOmniHelmRelease(obj *v1alpha1.OmniHelmRelease) []string {
 	}
 
 	return append(warnings, warningsForReleaseActions(&obj.Spec, field.NewPath("spec"))...)
+}
+
+// WarningsForOmniHelmReleaseUpdate returns warnings about what a change of an OmniHelmRelease takes away, as "path: message".
+func WarningsForOmniHelmReleaseUpdate(obj, old *v1alpha1.OmniHelmRelease) []string {
+	// The same chart may come from another place: a repository, an oci:// address, a mirror.
+	base := func(chart string) string { return chart[strings.LastIndex(chart, "/")+1:] }
+
+	if name := base(obj.Spec.Chart.Chart); name != base(old.Spec.Chart.Chart) {
+		return []string{warning(field.NewPath("spec", "chart", "chart"), fmt.Sprintf("another chart: Helm deletes the objects that %.30q does not have", name))}
+	}
+
+	return nil
 }
 
 // warningsForReleaseActions returns warnings about the settings of Helm actions.

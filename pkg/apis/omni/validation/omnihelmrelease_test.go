@@ -214,3 +214,17 @@ func TestWarningsForOmniHelmRelease(t *testing.T) {
 		"spec.maxHistory: 0 keeps every revision, a Secret each in the workload cluster",
 	})
 }
+
+func TestWarningsForAnotherChart(t *testing.T) {
+	for chart, want := range map[string][]string{
+		"metrics-server": nil,
+		"oci://mirror.example.com/charts/metrics-server":      nil,
+		"oci://mirror.example.com/charts/podinfo":             {`spec.chart.chart: another chart: Helm deletes the objects that "podinfo" does not have`},
+		"oci://mirror.example.com/" + strings.Repeat("x", 99): {`spec.chart.chart: another chart: Helm deletes the objects that "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx" does not have`},
+	} {
+		release := validRelease()
+		release.Spec.Chart.Chart = chart
+
+		checkWarnings(t, WarningsForOmniHelmReleaseUpdate(release, validRelease()), want)
+	}
+}

@@ -25,10 +25,19 @@ func ValidateOmniKubeconfigExport(obj *v1alpha1.OmniKubeconfigExport) field.Erro
 	return append(validateMeta(&obj.ObjectMeta), validateOmniKubeconfigExportSpec(&obj.Spec, field.NewPath("spec"))...)
 }
 
-// ValidateOmniKubeconfigExportUpdate checks a changed OmniKubeconfigExport.
+// ValidateOmniKubeconfigExportUpdate checks a changed OmniKubeconfigExport. The target cluster is immutable once the Secret was written:
+// otherwise those who read the Secret would find themselves in another cluster.
 func ValidateOmniKubeconfigExportUpdate(obj, old *v1alpha1.OmniKubeconfigExport) field.ErrorList {
+	var always field.ErrorList
+
+	if written := old.WrittenTarget(); written.Name != "" {
+		always = immutable(obj.Spec.ClusterRef.Name, old.Spec.ClusterRef.Name, field.NewPath("spec", "clusterRef", "name"),
+			"Secret \""+written.Name+"\" leads to that cluster, and others may read it. Create an OmniKubeconfigExport with a Secret of its own for "+
+				"the other cluster, then remove this one: "+deleteCommand("omnikubeconfigexport", &old.ObjectMeta))
+	}
+
 	return validateUpdate(change{
-		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,
 		rules: func() field.ErrorList { return validateOmniKubeconfigExportSpec(&obj.Spec, field.NewPath("spec")) },
 	})
 }

@@ -100,6 +100,12 @@ func TestValidateOmniKubeconfigExportUpdate(t *testing.T) {
 		{"another cluster and target", nil, func(e *v1alpha1.OmniKubeconfigExport) {
 			e.Spec.ClusterRef.Name, e.Spec.TargetSecretRef.Name = "other", "other"
 		}, nil},
+		{"another cluster when its Secret was written", func(e *v1alpha1.OmniKubeconfigExport) {
+			e.Status.TargetSecretRef = &v1alpha1.TargetSecretReference{Name: "kubeconfig"}
+		}, func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.ClusterRef.Name = "other" }, []string{"spec.clusterRef.name: Invalid value"}},
+		{"another target when its Secret was written", func(e *v1alpha1.OmniKubeconfigExport) {
+			e.Status.TargetSecretRef = &v1alpha1.TargetSecretReference{Name: "kubeconfig"}
+		}, func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.TargetSecretRef.Name = "other" }, nil},
 		{"bad ttl", nil, func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.TTL = "1s" }, []string{"spec.ttl: Invalid value"}},
 		{"bad ttl while being deleted", func(e *v1alpha1.OmniKubeconfigExport) { deleting(&e.ObjectMeta) },
 			func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.TTL = "1s" }, nil},

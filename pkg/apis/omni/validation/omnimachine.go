@@ -11,12 +11,15 @@ func ValidateOmniMachine(obj *v1alpha1.OmniMachine) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniMachineSpec(obj, nil)...)
 }
 
-// ValidateOmniMachineUpdate checks a changed OmniMachine.
+// ValidateOmniMachineUpdate checks a changed OmniMachine. An edit must not lead it away from the machine that has its settings.
 func ValidateOmniMachineUpdate(obj, old *v1alpha1.OmniMachine) field.ErrorList {
+	always := immutable(obj.EffectiveMachineID(), old.EffectiveMachineID(), field.NewPath("spec", "machineID"),
+		"create a new OmniMachine for another machine")
+	always = append(always, immutableClusterRef(obj.Spec.ClusterRef, old.Spec.ClusterRef, old.Status.ClusterRef,
+		"To move the machine, take "+old.EffectiveMachineID()+" off the list of its set there first (kubectl edit ocp,ow); no cluster counts this object then")...)
+
 	return validateUpdate(change{
-		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
-		always: immutable(obj.EffectiveMachineID(), old.EffectiveMachineID(), field.NewPath("spec", "machineID"),
-			"create a new OmniMachine for another machine"),
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,
 		rules: func() field.ErrorList { return validateOmniMachineSpec(obj, old.Spec.Patches) },
 	})
 }

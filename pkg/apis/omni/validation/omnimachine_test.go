@@ -41,6 +41,11 @@ func TestValidateOmniMachine(t *testing.T) {
 func TestValidateOmniMachineUpdate(t *testing.T) {
 	checkUpdates(t, validMachine, ValidateOmniMachineUpdate, []updateRow[v1alpha1.OmniMachine]{
 		{name: "nothing changed"},
+		{"another cluster", nil, func(m *v1alpha1.OmniMachine) { m.Spec.ClusterRef.Name = "cluster-1" }, nil},
+		{"another cluster than the one that counts it", func(m *v1alpha1.OmniMachine) {
+			m.Status.ClusterRef = &v1alpha1.LocalObjectReference{Name: "cluster-01"}
+		},
+			func(m *v1alpha1.OmniMachine) { m.Spec.ClusterRef.Name = "cluster-1" }, []string{"spec.clusterRef.name: Invalid value"}},
 		{"locked", nil, func(m *v1alpha1.OmniMachine) { m.Spec.Locked = true }, nil},
 		{"the same UUID, now written down", nil, func(m *v1alpha1.OmniMachine) { m.Spec.MachineID = machine1 }, nil},
 		{"another machine", nil, func(m *v1alpha1.OmniMachine) { m.Spec.MachineID = machine2 }, []string{"spec.machineID: Invalid value"}},

@@ -13,12 +13,16 @@ func ValidateOmniWorkers(obj *v1alpha1.OmniWorkers) field.ErrorList {
 	return append(validateMeta(&obj.ObjectMeta), validateOmniWorkersSpec(obj, nil)...)
 }
 
-// ValidateOmniWorkersUpdate checks a changed OmniWorkers.
+// ValidateOmniWorkersUpdate checks a changed OmniWorkers. An edit must not lead it away from the machine set that it made.
 func ValidateOmniWorkersUpdate(obj, old *v1alpha1.OmniWorkers) field.ErrorList {
+	always := immutable(obj.EffectiveWorkerSetName(), old.EffectiveWorkerSetName(), field.NewPath("spec", "workerSetName"),
+		"a worker set cannot be renamed; create a new OmniWorkers and delete this one")
+	always = append(always, immutableClusterRef(obj.Spec.ClusterRef, old.Spec.ClusterRef, old.Status.ClusterRef,
+		"To move the set, create an OmniWorkers of another name for the other cluster, then wipe the machines of this one: "+
+			deleteCommand("omniworkers", &old.ObjectMeta))...)
+
 	return validateUpdate(change{
-		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec,
-		always: immutable(obj.EffectiveWorkerSetName(), old.EffectiveWorkerSetName(), field.NewPath("spec", "workerSetName"),
-			"a worker set cannot be renamed; create a new OmniWorkers and delete this one"),
+		meta: &obj.ObjectMeta, oldMeta: &old.ObjectMeta, spec: &obj.Spec, oldSpec: &old.Spec, always: always,
 		rules: func() field.ErrorList { return validateOmniWorkersSpec(obj, old.Spec.Patches) },
 	})
 }
@@ -37,6 +41,11 @@ func ValidateOmniWorkersScale(obj *v1alpha1.OmniWorkers, replicas int32) field.E
 // WarningsForOmniWorkers returns advice on an OmniWorkers, as "path: message".
 func WarningsForOmniWorkers(obj *v1alpha1.OmniWorkers) []string {
 	return warningsForPatches(obj.Spec.Patches, field.NewPath("spec", "patches"))
+}
+
+// WarningsForOmniWorkersUpdate returns warnings about what a change of an OmniWorkers takes away, as "path: message".
+func WarningsForOmniWorkersUpdate(obj, old *v1alpha1.OmniWorkers) []string {
+	return warningsForLeaving(&obj.Spec.MachineSetMachines, &old.Spec.MachineSetMachines, field.NewPath("spec"))
 }
 
 func validateOmniWorkersSpec(obj *v1alpha1.OmniWorkers, stored []v1alpha1.Patch) field.ErrorList {

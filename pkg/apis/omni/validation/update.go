@@ -6,6 +6,8 @@ import (
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // change is an update of one object: the input of validateUpdate.
@@ -50,4 +52,20 @@ func immutable[T any](value, old T, path *field.Path, remedy string) field.Error
 	}
 
 	return field.ErrorList{field.Invalid(path, value, "field is immutable: "+remedy)}
+}
+
+// immutableClusterRef refuses another OmniCluster for an object that one counts: counted is that of its status, nil before. What the
+// object made there would be taken away. A reference that nobody counted, a typing error for example, may be corrected, and
+// one that changed before the status said who counts it may be put back.
+func immutableClusterRef(ref, old v1alpha1.LocalObjectReference, counted *v1alpha1.LocalObjectReference, remedy string) field.ErrorList {
+	if counted == nil || ref.Name == counted.Name {
+		return nil
+	}
+
+	return immutable(ref.Name, old.Name, field.NewPath("spec", "clusterRef", "name"), "OmniCluster \""+counted.Name+"\" counts this object. "+remedy)
+}
+
+// deleteCommand returns the command that deletes an object.
+func deleteCommand(resource string, meta *metav1.ObjectMeta) string {
+	return "kubectl delete " + resource + " " + meta.Name + " -n " + meta.Namespace
 }

@@ -43,6 +43,10 @@ type Descriptor[T Object] struct {
 	// update that changes the spec. Optional.
 	Warnings func(T) []string
 
+	// UpdateWarnings are warnings about what an update takes away, each "path: message". They are given at an update that
+	// changes the spec, before Warnings. Optional.
+	UpdateWarnings func(obj, old T) []string
+
 	// Record is called for every write of the main resource, with the user, after the status was reset to the stored
 	// one (old is the zero T for a new object). It may write into the status what only the server knows. Optional.
 	Record func(obj, old T, user string)

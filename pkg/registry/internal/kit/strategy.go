@@ -131,14 +131,19 @@ func (s strategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []s
 	return s.descriptor.Warnings(obj.(T))
 }
 
-// WarningsOnUpdate returns the kind's advice if the spec changed: whoever only adds a finalizer or sets a label need
+// WarningsOnUpdate returns the kind's warnings and advice if the spec changed: whoever only adds a finalizer or sets a label need
 // not see it again.
 func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
 	if !newGeneration(obj.(T), old.(T)) {
 		return nil
 	}
 
-	return s.WarningsOnCreate(ctx, obj)
+	var warnings []string
+	if s.descriptor.UpdateWarnings != nil {
+		warnings = s.descriptor.UpdateWarnings(obj.(T), old.(T))
+	}
+
+	return append(warnings, s.WarningsOnCreate(ctx, obj)...)
 }
 
 // newGeneration reports whether PrepareForUpdate found a changed spec. Before that the store resets the generation to

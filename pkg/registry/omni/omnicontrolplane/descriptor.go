@@ -32,9 +32,10 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniControlPlane] {
 			Update:       validation.ValidateOmniControlPlaneUpdate,
 			StatusUpdate: validation.ValidateOmniControlPlaneStatusUpdate,
 		},
-		Warnings:   validation.WarningsForOmniControlPlane,
-		Selectable: kit.ByCluster[*v1alpha1.OmniControlPlane](),
-		Columns:    kit.MachineSetColumns(scale),
-		Scale:      scale,
+		Warnings:       validation.WarningsForOmniControlPlane,
+		UpdateWarnings: validation.WarningsForOmniControlPlaneUpdate,
+		Selectable:     kit.ByCluster[*v1alpha1.OmniControlPlane](),
+		Columns:        kit.MachineSetColumns(scale),
+		Scale:          scale,
 	}
 }

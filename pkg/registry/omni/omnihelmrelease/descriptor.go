@@ -27,8 +27,9 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 			Update:       validation.ValidateOmniHelmReleaseUpdate,
 			StatusUpdate: validation.ValidateOmniHelmReleaseStatusUpdate,
 		},
-		Warnings:   validation.WarningsForOmniHelmRelease,
-		Deletion:   deletionOf,
+		Warnings:       validation.WarningsForOmniHelmRelease,
+		UpdateWarnings: validation.WarningsForOmniHelmReleaseUpdate,
+		Deletion:       deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniHelmRelease](),
 		Columns: []kit.Column[*v1alpha1.OmniHelmRelease]{
 			kit.ReadyColumn[*v1alpha1.OmniHelmRelease](),

@@ -23,7 +23,7 @@ package v1alpha1
 //
 // OmniControlPlaneSpec says which machines form the control plane.
 type OmniControlPlaneSpecApplyConfiguration struct {
-	// clusterRef names the OmniCluster.
+	// clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).
 	ClusterRef                             *LocalObjectReferenceApplyConfiguration `json:"clusterRef,omitempty"`
 	MachineSetMachinesApplyConfiguration   `json:""`
 	MachineConfigurationApplyConfiguration `json:""`

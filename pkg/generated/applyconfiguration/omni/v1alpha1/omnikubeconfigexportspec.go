@@ -27,7 +27,8 @@ import (
 //
 // OmniKubeconfigExportSpec says which kubeconfig to write where.
 type OmniKubeconfigExportSpecApplyConfiguration struct {
-	// clusterRef names the OmniCluster.
+	// clusterRef names the OmniCluster. It cannot be changed once the Secret was written
+	// (status.targetSecretRef).
 	ClusterRef *LocalObjectReferenceApplyConfiguration `json:"clusterRef,omitempty"`
 	// targetSecretRef names the Secret to write. The key defaults to kubeconfig, the namespace to that of this object.
 	TargetSecretRef *TargetSecretReferenceApplyConfiguration `json:"targetSecretRef,omitempty"`

@@ -23,7 +23,7 @@ package v1alpha1
 //
 // OmniMachineSpec holds the settings of one machine.
 type OmniMachineSpecApplyConfiguration struct {
-	// clusterRef names the OmniCluster.
+	// clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).
 	ClusterRef *LocalObjectReferenceApplyConfiguration `json:"clusterRef,omitempty"`
 	// machineID is the machine's UUID. Defaults to metadata.name. It cannot be changed.
 	MachineID *string `json:"machineID,omitempty"`

@@ -23,7 +23,7 @@ package v1alpha1
 //
 // OmniWorkersSpec says which machines form the worker set.
 type OmniWorkersSpecApplyConfiguration struct {
-	// clusterRef names the OmniCluster.
+	// clusterRef names the OmniCluster. It cannot be changed while that counts the object (status.clusterRef).
 	ClusterRef *LocalObjectReferenceApplyConfiguration `json:"clusterRef,omitempty"`
 	// workerSetName is the set's name in Omni, unique in the cluster: letters, digits, - and _, at most 63,
 	// not control-planes. Defaults to metadata.name. It cannot be changed.
