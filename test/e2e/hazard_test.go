@@ -74,7 +74,7 @@ func ready() seen { return seen{condition: v1alpha1.ConditionReady, status: meta
 func TestHazard(t *testing.T) {
 	t.Parallel()
 
-	for _, row := range slices.Concat(documentHazards(), objectHazards(), ownershipHazards(), handmadeHazards(), omniHazards(), partHazards()) {
+	for _, row := range slices.Concat(documentHazards(), objectHazards(), ownershipHazards(), handmadeHazards(), omniHazards(), partHazards(), editHazards()) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			inFreshFleets(t, row.run)

@@ -122,7 +122,7 @@ func (f *fixture) wantTornDown(want ...string) {
 
 func TestRecordInTheStatus(t *testing.T) {
 	f := running(t)
-	want := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{f.machines[0]}}, {ID: "demo-w", Size: "pool/2"}}
+	want := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{f.machines[0]}}, {ID: "demo-w", Size: "pool/2", OmniWorkers: "w"}}
 
 	if diff := cmp.Diff(want, f.get().Status.AppliedMachineSets); diff != "" {
 		t.Error(diff)
@@ -452,4 +452,50 @@ func TestUnaskedChangesDoNotSettle(t *testing.T) {
 	f.advance(time.Second)
 	f.until("Synced", metav1.ConditionFalse, "AwaitingApproval")
 	f.wantTornDown("MachineSets demo-w")
+}
+
+// withoutWorkers deletes the document of the worker set, and returns it as it is to be made again for another cluster.
+func (f *fixture) withoutWorkers() *v1alpha1.OmniWorkers {
+	f.t.Helper()
+
+	moved := newWorkers("w", machineClass, 2)
+	moved.Spec.ClusterRef.Name = "other"
+
+	f.delete(newWorkers("w", machineClass, 2))
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+
+	return moved
+}
+
+// Whoever may not edit a document deletes it and makes it again: Flux with force. Nobody asked for the removal of its set.
+func TestSetWhoseDocumentMovedByForce(t *testing.T) {
+	f := running(t)
+	moved := f.withoutWorkers()
+
+	f.create(moved)
+	f.advance(settleTime)
+
+	says := message(f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval"), "Stalled")
+	for _, word := range []string{`MachineSet "demo-w"`, `OmniWorkers "w"`, `OmniCluster "other"`} {
+		if !strings.Contains(says, word) {
+			t.Errorf("does not say %s: %s", word, says)
+		}
+	}
+
+	// Neither does its deletion there ask for that.
+	f.delete(moved)
+	f.advance(settleTime)
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.advance(settleTime)
+	f.quiet()
+	f.wantTornDown()
+
+	f.create(newWorkers("w", machineClass, 2))
+	f.until("Ready", metav1.ConditionTrue, "Running")
+
+	if set := f.get().Status.AppliedMachineSets[1]; set.OmniWorkers != "w" || set.MovedTo != "" {
+		t.Errorf("%+v", set)
+	}
+
+	f.quiet()
 }

@@ -32,9 +32,13 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 		}
 	}
 
+	if s.moved, err = movedSets(ctx, r.client, s); err != nil {
+		return consent.Decision{}, err
+	}
+
 	decision := consent.Decide(consent.Facts{
 		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, NamespaceUnknown: unknown,
-		Plan: s.plan, SecondWriter: r.secondWriter(s),
+		Moved: s.moved, Plan: s.plan, SecondWriter: r.secondWriter(s),
 		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.prunes.in(s.cluster.Namespace), Now: r.options.Now(),
 	})
 	r.keepSettling(s, decision.Settling)

@@ -147,15 +147,20 @@ func (r *reconciler) confirmDeletion(ctx context.Context, s *scope) (loop.Outcom
 	}
 }
 
-// documentsAreCurrent lists the cluster's documents from the API server: a document that came back must not be
-// destroyed because a watch has not delivered it yet.
+// documentsAreCurrent lists the cluster's documents from the API server: a document that came back, here or with another cluster, must
+// not be destroyed because a watch has not delivered it yet.
 func (r *reconciler) documentsAreCurrent(ctx context.Context, s *scope) (bool, error) {
 	now, err := collect(ctx, r.live, s.cluster)
 	if err != nil {
 		return false, err
 	}
 
-	return maps.EqualFunc(versions(s.input), versions(now), sameDocument), nil
+	moved, err := movedSets(ctx, r.live, s)
+	if err != nil {
+		return false, err
+	}
+
+	return maps.EqualFunc(versions(s.input), versions(now), sameDocument) && maps.Equal(s.moved, moved), nil
 }
 
 // versions returns the documents that count, by UID.

@@ -2,7 +2,11 @@ package omnicluster
 
 import (
 	"context"
+	"fmt"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 )
 
@@ -13,7 +17,9 @@ import (
 func (r *reconciler) nextRecord(ctx context.Context, s *scope) consent.Record {
 	follows := s.synced.Follows()
 
-	next := s.synced.NextRecord(follows)
+	workers := workersOfSets(s)
+
+	next := s.synced.NextRecord(follows).WithWorkers(workers)
 	if !follows || !s.synced.Grows(next) {
 		return next
 	}
@@ -24,8 +30,47 @@ func (r *reconciler) nextRecord(ctx context.Context, s *scope) consent.Record {
 	}
 
 	if err != nil || !current {
-		return s.synced.NextRecord(false)
+		return s.synced.NextRecord(false).WithWorkers(workers)
 	}
 
 	return next
+}
+
+// workersOfSets returns the names of the OmniWorkers by the ID of the machine set that each asks for.
+func workersOfSets(s *scope) map[string]string {
+	names := map[string]string{}
+
+	for _, part := range partsOf(s) {
+		if part.kind == "OmniWorkers" {
+			names[part.set] = part.document.GetName()
+		}
+	}
+
+	return names
+}
+
+// movedSets returns the recorded machine sets that no document of the cluster asks for any more, and whose OmniWorkers exists and
+// names another OmniCluster: its name by the set's ID. The API server refuses such an edit of an object that a cluster counts. Whoever forces it
+// (Flux, kubectl) deletes the object and makes it again, and an edit may come before the status says who counts it.
+func movedSets(ctx context.Context, reader client.Reader, s *scope) (map[string]string, error) {
+	moved, asked := map[string]string{}, workersOfSets(s)
+
+	for _, set := range s.cluster.Status.AppliedMachineSets {
+		if set.OmniWorkers == "" || asked[set.ID] != "" {
+			continue
+		}
+
+		workers := &v1alpha1.OmniWorkers{}
+
+		err := reader.Get(ctx, client.ObjectKey{Namespace: s.cluster.Namespace, Name: set.OmniWorkers}, workers)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("read OmniWorkers %q: %w", set.OmniWorkers, err)
+		}
+
+		if cluster := workers.Spec.ClusterRef.Name; err == nil && workers.DeletionTimestamp.IsZero() && cluster != s.cluster.Name {
+			moved[set.ID] = cluster
+		}
+	}
+
+	return moved, nil
 }

@@ -34,7 +34,7 @@ func TestRefusedSetStopsNothingElse(t *testing.T) {
 	says(t, message(f.get(), "Synced"), `OmniWorkers "bad": create MachineSet "demo-bad"`, "no-such-class", "every 5m")
 
 	status := f.get().Status
-	applied := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{f.machines[0]}}, {ID: "demo-good", Size: machineClass + "/1"}}
+	applied := []v1alpha1.AppliedMachineSet{{ID: "demo-control-planes", Machines: []string{f.machines[0]}}, {ID: "demo-good", Size: machineClass + "/1", OmniWorkers: "good"}}
 
 	if diff := cmp.Diff(applied, status.AppliedMachineSets); diff != "" {
 		t.Errorf("recorded: %s", diff)

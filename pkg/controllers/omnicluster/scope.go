@@ -31,6 +31,7 @@ type scope struct {
 	rendered  *rendered           // by validate
 	gate      consent.Gate        // by makePlan
 	plan      *plan.Plan          // by makePlan
+	moved     map[string]string   // by sync: see movedSets
 	synced    *synced             // by sync
 	remote    *observe.Status     // by checkAvailable, or by the report
 }

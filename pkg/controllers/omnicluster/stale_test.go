@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -93,4 +94,29 @@ func TestRestoredDocumentIsNotScaledDown(t *testing.T) {
 	if got := f.remoteWrites() - writes; got != 0 {
 		t.Errorf("%d writes to Omni", got)
 	}
+}
+
+// A worker set whose document is another cluster's by now, which a watch has not told yet, is not destroyed.
+func TestSetWhoseDocumentMovedUnseen(t *testing.T) {
+	f := running(t)
+	moved := f.withoutWorkers()
+
+	cached := f.reconciler.client
+	f.reconciler.client = interceptor.NewClient(f.client, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+			if _, unseen := object.(*v1alpha1.OmniWorkers); unseen {
+				return apierrors.NewNotFound(v1alpha1.Resource("omniworkers"), key.Name)
+			}
+
+			return c.Get(ctx, key, object, options...)
+		},
+	})
+
+	f.create(moved)
+	f.advance(settleTime)
+	f.until("Synced", metav1.ConditionFalse, "Conflict")
+
+	f.reconciler.client = cached
+	f.until("Stalled", metav1.ConditionTrue, "AwaitingApproval")
+	f.wantTornDown()
 }

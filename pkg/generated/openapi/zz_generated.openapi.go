@@ -3879,6 +3879,20 @@ func schema_pkg_apis_omni_v1alpha1_AppliedMachineSet(ref common.ReferenceCallbac
 							},
 						},
 					},
+					"omniWorkers": {
+						SchemaProps: spec.SchemaProps{
+							Description: "omniWorkers is the name of the OmniWorkers that asked for the set. Empty for the control plane.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"movedTo": {
+						SchemaProps: spec.SchemaProps{
+							Description: "movedTo is the OmniCluster that this OmniWorkers named when it left this one: it was deleted and made again. The set stays until its removal is approved, or until an OmniWorkers of this cluster asks for it again.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 				Required: []string{"id"},
 			},

@@ -153,6 +153,15 @@ type AppliedMachineSet struct {
 	// +optional
 	// +listType=set
 	Machines []string `json:"machines,omitempty"`
+
+	// omniWorkers is the name of the OmniWorkers that asked for the set. Empty for the control plane.
+	// +optional
+	OmniWorkers string `json:"omniWorkers,omitempty"`
+
+	// movedTo is the OmniCluster that this OmniWorkers named when it left this one: it was deleted and made again. The set
+	// stays until its removal is approved, or until an OmniWorkers of this cluster asks for it again.
+	// +optional
+	MovedTo string `json:"movedTo,omitempty"`
 }
 
 // ControlPlaneSet is the machine set of a control plane in Omni.

@@ -21,6 +21,8 @@ type Facts struct {
 	// counts for what destroys.
 	NamespaceGoes    bool
 	NamespaceUnknown string
+	// Moved are the recorded machine sets whose OmniWorkers names another OmniCluster now: its name by the set's ID.
+	Moved map[string]string
 	// Plan has the changes to make.
 	Plan *plan.Plan
 	// SecondWriter describes who else writes the cluster; empty if nobody is known.
@@ -59,7 +61,7 @@ type Decision struct {
 // Decide decides how far a plan may be applied. If a fact is unknown, it makes the safer choice and destroys nothing.
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
-	d := Decision{facts: f, holdOfAll: f.holdOfAll(), lacking: f.lacking(), record: RecordOf(f.Cluster.Status, f.Claim.Live)}
+	d := Decision{facts: f, holdOfAll: f.holdOfAll(), lacking: f.lacking(), record: RecordOf(f.Cluster.Status, f.Claim.Live).WithMoved(f.Moved)}
 	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.whyUntrusted())
 
 	var settling []string

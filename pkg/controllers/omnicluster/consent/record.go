@@ -28,6 +28,16 @@ func RecordOf(status v1alpha1.OmniClusterStatus, live omni.Live) Record {
 	return Record{sets: status.AppliedMachineSets, manifests: status.AppliedManifests, times: status.AppliedTimes}
 }
 
+// WithMoved returns the record with the sets whose OmniWorkers names another OmniCluster now: its name by the set's ID.
+func (r Record) WithMoved(to map[string]string) Record {
+	return Record{sets: r.sets.withMoved(to), manifests: r.manifests}
+}
+
+// WithWorkers returns the record with the names of the OmniWorkers that ask for its sets now, by the set's ID.
+func (r Record) WithWorkers(names map[string]string) Record {
+	return Record{sets: r.sets.withWorkers(names), manifests: r.manifests}
+}
+
 // Store writes the record into a status.
 func (r Record) Store(status *v1alpha1.OmniClusterStatus) {
 	status.AppliedMachineSets, status.AppliedManifests, status.AppliedTimes = r.sets, r.manifests, r.times

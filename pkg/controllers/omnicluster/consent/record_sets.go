@@ -33,6 +33,8 @@ func (r appliedRecord) foreign(change plan.Change, live []plan.SetState) string 
 	switch {
 	case set == nil:
 		return "not made by this object"
+	case set.MovedTo != "":
+		return fmt.Sprintf("its OmniWorkers %q names OmniCluster %q instead; apply it with this OmniCluster again to keep the set", set.OmniWorkers, set.MovedTo)
 	case change.Type == plan.TypeMachineSetNode:
 		if !slices.Contains(set.Machines, change.ID) {
 			return "not put there by this object"
@@ -96,7 +98,7 @@ func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change,
 
 		if set := r.find(found.ID); set != nil && (want != nil || going[plan.TypeMachineSet+set.ID]) {
 			next[set.ID] = v1alpha1.AppliedMachineSet{
-				ID: set.ID, Size: set.Size,
+				ID: set.ID, Size: set.Size, OmniWorkers: set.OmniWorkers, MovedTo: set.MovedTo,
 				Machines: slices.DeleteFunc(slices.Clone(set.Machines), func(machine string) bool {
 					stays := want == nil || slices.Contains(want.Machines, machine) || going[plan.TypeMachineSetNode+machine]
 
@@ -113,6 +115,33 @@ func (r appliedRecord) updated(wanted, live []plan.SetState, left []plan.Change,
 	}
 
 	return sorted(next)
+}
+
+// withMoved returns the record with the sets whose OmniWorkers names another OmniCluster now, by its name. Such a set has no document any
+// more, as if that had been deleted, but nobody asked for its removal: whoever may not edit a document deletes it and makes it again.
+func (r appliedRecord) withMoved(to map[string]string) appliedRecord {
+	moved := slices.Clone(r)
+
+	for i := range moved {
+		if cluster := to[moved[i].ID]; cluster != "" {
+			moved[i].MovedTo = cluster
+		}
+	}
+
+	return moved
+}
+
+// withWorkers returns the record with the names of the OmniWorkers that ask for its sets now. A set that is asked for has not moved.
+func (r appliedRecord) withWorkers(names map[string]string) appliedRecord {
+	named := slices.Clone(r)
+
+	for i := range named {
+		if name := names[named[i].ID]; name != "" {
+			named[i].OmniWorkers, named[i].MovedTo = name, ""
+		}
+	}
+
+	return named
 }
 
 // exceeds reports whether a record has a set, a machine or a size that another does not have.

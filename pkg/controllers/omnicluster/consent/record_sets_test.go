@@ -248,3 +248,37 @@ func TestRecordIsOfOneCluster(t *testing.T) {
 		}
 	}
 }
+
+// A set whose OmniWorkers names another cluster has moved until an OmniWorkers of this one asks for it again, whatever becomes of the
+// first meanwhile.
+func TestSetThatMoved(t *testing.T) {
+	live := []plan.SetState{{ID: "w", Size: "pool/2"}}
+	destroy := plan.Change{Action: plan.ActionDestroy, Type: setType, ID: "w", Set: "w", OldSize: "pool/2"}
+	record := appliedRecord{{ID: "w", Size: "pool/2", OmniWorkers: "workers"}}
+
+	if why := record.foreign(destroy, live); why != "" {
+		t.Error(why)
+	}
+
+	moved := record.withMoved(map[string]string{"w": "other"})
+	if record[0].MovedTo != "" {
+		t.Error("the record before has changed")
+	}
+
+	next := moved.updated(nil, live, []plan.Change{destroy}, growth{}).withMoved(nil).withWorkers(nil)
+	want := appliedRecord{{ID: "w", Size: "pool/2", OmniWorkers: "workers", MovedTo: "other"}}
+
+	if diff := cmp.Diff(want, next); diff != "" {
+		t.Error(diff)
+	}
+
+	const text = `its OmniWorkers "workers" names OmniCluster "other" instead; apply it with this OmniCluster again to keep the set`
+	if why := next.foreign(destroy, live); why != text {
+		t.Error(why)
+	}
+
+	back := next.updated(live, live, nil, growth{}).withWorkers(map[string]string{"w": "again"})
+	if diff := cmp.Diff(appliedRecord{{ID: "w", Size: "pool/2", OmniWorkers: "again"}}, back); diff != "" {
+		t.Error(diff)
+	}
+}

@@ -30,7 +30,7 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 		Warnings:       validation.WarningsForOmniHelmRelease,
 		UpdateWarnings: validation.WarningsForOmniHelmReleaseUpdate,
 		Deletion:       deletionOf,
-		Selectable: kit.ByCluster[*v1alpha1.OmniHelmRelease](),
+		Selectable:     kit.ByCluster[*v1alpha1.OmniHelmRelease](),
 		Columns: []kit.Column[*v1alpha1.OmniHelmRelease]{
 			kit.ReadyColumn[*v1alpha1.OmniHelmRelease](),
 			kit.ClusterColumn[*v1alpha1.OmniHelmRelease](),

@@ -38,9 +38,9 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniWorkers] {
 		Warnings:       validation.WarningsForOmniWorkers,
 		UpdateWarnings: validation.WarningsForOmniWorkersUpdate,
 		Deletion:       deletionOf,
-		Selectable: kit.ByCluster[*v1alpha1.OmniWorkers](),
-		Columns:    kit.MachineSetColumns(scale),
-		Scale:      scale,
+		Selectable:     kit.ByCluster[*v1alpha1.OmniWorkers](),
+		Columns:        kit.MachineSetColumns(scale),
+		Scale:          scale,
 	}
 }
 

@@ -30,6 +30,11 @@ type AppliedMachineSetApplyConfiguration struct {
 	Size *string `json:"size,omitempty"`
 	// machines are the listed machines, by UUID.
 	Machines []string `json:"machines,omitempty"`
+	// omniWorkers is the name of the OmniWorkers that asked for the set. Empty for the control plane.
+	OmniWorkers *string `json:"omniWorkers,omitempty"`
+	// movedTo is the OmniCluster that this OmniWorkers named when it left this one: it was deleted and made again. The set
+	// stays until its removal is approved, or until an OmniWorkers of this cluster asks for it again.
+	MovedTo *string `json:"movedTo,omitempty"`
 }
 
 // AppliedMachineSetApplyConfiguration constructs a declarative configuration of the AppliedMachineSet type for use with
@@ -61,5 +66,21 @@ func (b *AppliedMachineSetApplyConfiguration) WithMachines(values ...string) *Ap
 	for i := range values {
 		b.Machines = append(b.Machines, values[i])
 	}
+	return b
+}
+
+// WithOmniWorkers sets the OmniWorkers field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OmniWorkers field is set to the value of the last call.
+func (b *AppliedMachineSetApplyConfiguration) WithOmniWorkers(value string) *AppliedMachineSetApplyConfiguration {
+	b.OmniWorkers = &value
+	return b
+}
+
+// WithMovedTo sets the MovedTo field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the MovedTo field is set to the value of the last call.
+func (b *AppliedMachineSetApplyConfiguration) WithMovedTo(value string) *AppliedMachineSetApplyConfiguration {
+	b.MovedTo = &value
 	return b
 }
