@@ -108,6 +108,34 @@ func waitSuffixGone(t *testing.T, client dynamic.ResourceInterface, suffix strin
 	})
 }
 
+// A deletion that is only tried says what it would destroy.
+func TestEveryKindWarnsOfItsDeletion(t *testing.T) {
+	does := map[string]string{
+		"OmniCluster": "destroys cluster", "OmniWorkers": "destroys worker set", "OmniMachine": "takes the settings", "OmniKubeconfigExport": "deletes Secret",
+		"OmniSecretSync": "deletes the copy", "OmniHelmRelease": "uninstalls release", "OmniConnection": "", "OmniControlPlane": "", "OmniRolloutPolicy": "",
+	}
+
+	forEachKind(t, func(t *testing.T, k subject, namespace string) {
+		var heard warnings
+
+		config := stack.RESTConfig()
+		config.WarningHandler = &heard
+		client := dynamicFor(t, config).Resource(k.gvr()).Namespace(namespace)
+
+		must(client.Create(t.Context(), k.object(t, "x"), metav1.CreateOptions{}))(t)
+
+		heard = nil
+		if err := client.Delete(t.Context(), "x", metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+			t.Fatal(err)
+		}
+
+		text, want := strings.Join(heard, "\n"), fmt.Sprintf("deleting %s %q %s", k.kind, "x", does[k.kind])
+		if does[k.kind] == "" && text != "" || does[k.kind] != "" && !strings.Contains(text, want) {
+			t.Errorf("heard %q, want %q", text, want)
+		}
+	})
+}
+
 var configMaps = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
 
 func configMap(name string) *unstructured.Unstructured {

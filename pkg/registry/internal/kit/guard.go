@@ -145,7 +145,7 @@ func refuseGarbageCollector(plural, name string, deletion Deletion) error {
 
 	return apierrors.NewForbidden(v1alpha1.Resource(plural), name, fmt.Errorf(
 		"its owner (metadata.ownerReferences) is gone or is being deleted; the garbage collector may delete it%s, only when that is confirmed: "+
-			"annotate it with %s=%s, and it goes when the garbage collector tries again; or remove metadata.ownerReferences to keep it",
+			"annotate it with %s=%s, and it goes at the next attempt, within a quarter of an hour; or remove metadata.ownerReferences to keep it",
 		what, v1alpha1.AnnotationConfirmDeletion, name))
 }
 
