@@ -43,6 +43,7 @@ type engine struct {
 	turn     map[string]string     // by cluster: the machine that is being upgraded
 	dead     map[string]int64      // machines that stopped answering, and at which step
 	shutDown map[string]bool       // those among them that were shut down
+	members  map[string]struct{}   // control plane machines whose etcd has joined
 	refusing map[string]string     // machines that refuse any new configuration, and with which error
 	problems map[string]*problems  // by cluster: what keeps manifests from being applied
 	failing  map[string]string     // machine sets for which no machine can be made, and with which error
@@ -72,6 +73,7 @@ func newEngine(resources state.State, options Options) *engine {
 		turn:     map[string]string{},
 		dead:     map[string]int64{},
 		shutDown: map[string]bool{},
+		members:  map[string]struct{}{},
 		refusing: map[string]string{},
 		problems: map[string]*problems{},
 		failing:  map[string]string{},

@@ -62,7 +62,9 @@ func (e *engine) controlPlane(ctx context.Context, view *clusterView) (booted, c
 
 		_, dead := e.dead[machine.Metadata().ID()]
 		_, reached := current.Metadata().Labels().Get(omni.MachineStatusLabelConnected)
-		running := !dead && current.TypedSpec().Value.Stage == specs.ClusterMachineStatusSpec_RUNNING
+		_, joined := e.members[machine.Metadata().ID()]
+		stage := current.TypedSpec().Value.Stage
+		running := !dead && (stage == specs.ClusterMachineStatusSpec_RUNNING || joined && stage == specs.ClusterMachineStatusSpec_BEFORE_DESTROY)
 
 		connected = connected || reached
 		booted = booted || running

@@ -116,7 +116,7 @@ func (e *engine) letGo(ctx context.Context, view *clusterView, machine *omni.Clu
 	}
 
 	if hardware != nil {
-		if err = e.markDestroying(ctx, id); err != nil {
+		if err = e.markStage(ctx, id, specs.ClusterMachineStatusSpec_DESTROYING); err != nil {
 			return err
 		}
 
@@ -139,6 +139,7 @@ func (e *engine) letGo(ctx context.Context, view *clusterView, machine *omni.Clu
 
 	e.forget("stage/" + id)
 	delete(e.applied, id)
+	delete(e.members, id)
 	e.waiting[name] = struct{}{}
 
 	// Another set may wait for a free machine.
@@ -147,12 +148,13 @@ func (e *engine) letGo(ctx context.Context, view *clusterView, machine *omni.Clu
 	return nil
 }
 
-func (e *engine) markDestroying(ctx context.Context, id string) error {
+// markStage writes the stage of a machine that is to leave.
+func (e *engine) markStage(ctx context.Context, id string, stage specs.ClusterMachineStatusSpec_Stage) error {
 	ptr := omni.NewClusterMachineStatus(id).Metadata()
 
 	_, err := e.state.UpdateWithConflicts(ctx, ptr, func(res resource.Resource) error {
 		spec := res.(*omni.ClusterMachineStatus).TypedSpec().Value
-		spec.Stage, spec.Ready = specs.ClusterMachineStatusSpec_DESTROYING, false
+		spec.Stage, spec.Ready = stage, spec.Ready && stage == specs.ClusterMachineStatusSpec_BEFORE_DESTROY
 
 		return nil
 	}, state.WithUpdateOwner(clusterMachineController), state.WithExpectedPhaseAny())

@@ -64,11 +64,27 @@ func (e *engine) reconcileSetMachines(ctx context.Context, view *clusterView, se
 
 	for _, machine := range view.machinesOf(set.Metadata().ID()) {
 		if !listed[machine.Metadata().ID()] {
-			failed = errors.Join(failed, e.letGo(ctx, view, machine))
+			failed = errors.Join(failed, e.leave(ctx, view, set, machine))
 		}
 	}
 
 	return failed
+}
+
+// leave takes a machine that no node lists any more out of its set, as soon as etcd allows that.
+func (e *engine) leave(ctx context.Context, view *clusterView, set *omni.MachineSet, machine *omni.ClusterMachine) error {
+	allowed, err := e.etcdAllows(ctx, view, set, machine.Metadata().ID())
+
+	switch {
+	case err != nil:
+		return err
+	case allowed:
+		return e.letGo(ctx, view, machine)
+	}
+
+	e.waiting[view.name()] = struct{}{}
+
+	return e.markStage(ctx, machine.Metadata().ID(), specs.ClusterMachineStatusSpec_BEFORE_DESTROY)
 }
 
 // writeSetStatus writes the statuses of a machine set.

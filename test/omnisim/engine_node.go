@@ -96,6 +96,13 @@ func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.Machi
 		stage, ready = current.TypedSpec().Value.Stage, current.TypedSpec().Value.Ready
 	}
 
+	if stage == specs.ClusterMachineStatusSpec_BEFORE_DESTROY { // it is listed again
+		stage = specs.ClusterMachineStatusSpec_INSTALLING
+		if _, joined := e.members[id]; joined {
+			stage = specs.ClusterMachineStatusSpec_RUNNING
+		}
+	}
+
 	_, dead := e.dead[id]
 	outdated := stage == specs.ClusterMachineStatusSpec_RUNNING && ready && e.isOutdated(view, id, hardware)
 
@@ -114,6 +121,10 @@ func (e *engine) advance(ctx context.Context, view *clusterView, set *omni.Machi
 
 	if current == nil || stage != before || ready != wasReady {
 		e.waiting[view.name()] = struct{}{} // for the stage after this one
+	}
+
+	if isControlPlane(set) && stage == specs.ClusterMachineStatusSpec_RUNNING && ready {
+		e.members[id] = struct{}{}
 	}
 
 	connected := hardware.TypedSpec().Value.Connected

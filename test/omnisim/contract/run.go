@@ -20,6 +20,7 @@ func Run(t *testing.T, target Target) {
 		"locks":       s.locks,
 		"sync":        s.sync,
 		"moves":       s.moves,
+		"quorum":      s.quorum,
 		"delete":      s.deletion,
 		"watches":     s.watches,
 		"selections":  s.selections,
