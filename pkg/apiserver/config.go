@@ -76,6 +76,7 @@ func (c *Config) Complete() CompletedConfig {
 
 	// Outside of the library's chain: the last of these sees a request first.
 	boundAnswers(&c.Generic.Config)
+	boundDirectConnections(&c.Generic.Config)
 	requireRequestHeaderCA(&c.Generic.Config)
 	sendClientsAway(&c.Generic.Config)
 	endOpenRequests(&c.Generic.Config, c.requestGracePeriod)

@@ -8,7 +8,8 @@
 // Config and Server are all there is to a running server. Everything else is a step that the generic
 // API server of Kubernetes leaves to its users, one file for each:
 //
-//   - who asks: the front proxy (requestheader, frontproxy), nobody (anonymous), what they may do (nameslast);
+//   - who asks: the front proxy (requestheader, frontproxy), somebody past it (directconnections), nobody (anonymous), what they may
+//     do (nameslast);
 //   - what happens to a request: admission and parameters of policies (admission, parameters), audit, the
 //     wire format (serializer), the end of an answer that its client does not read (answerdeadline);
 //   - where the objects are stored, if not in an etcd outside (storage);

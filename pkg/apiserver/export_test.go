@@ -17,3 +17,6 @@ func (c *Config) BodiesWithin(budget int64) { c.bodiesBudget = budget }
 
 // ListsWaitFor shortens how long a list waits for its turn.
 func (c *Config) ListsWaitFor(long time.Duration) { c.listTimeout = long }
+
+// Signed makes a certificate for clients: of the authority, or one that signs itself.
+var Signed = signed

@@ -40,14 +40,22 @@ const (
 type running struct {
 	client versioned.Interface
 	// etcd is where the storage can be read past the server.
-	etcd   string
-	posts  atomic.Int32 // that the server has begun with
-	cancel context.CancelFunc
-	done   chan error
+	etcd    string
+	address string       // of its port
+	posts   atomic.Int32 // that the server has begun with
+	cancel  context.CancelFunc
+	done    chan error
 }
 
 // runServer runs a server with changes to its storage options.
 func runServer(t *testing.T, changes ...func(*genericoptions.EtcdOptions)) *running {
+	t.Helper()
+
+	return runServerWith(t, func(*apiserver.Config) {}, changes...)
+}
+
+// runServerWith runs a server with a change to its configuration, and others to its storage options.
+func runServerWith(t *testing.T, change func(*apiserver.Config), changes ...func(*genericoptions.EtcdOptions)) *running {
 	t.Helper()
 
 	etcd := etcdtest.Start(t, t.TempDir())
@@ -61,7 +69,9 @@ func runServer(t *testing.T, changes ...func(*genericoptions.EtcdOptions)) *runn
 	serveTLS(t, config)
 	config.FinishWithin(requestGracePeriod)
 
-	r := &running{etcd: etcd.Endpoint(), done: make(chan error, 1)}
+	change(config)
+
+	r := &running{etcd: etcd.Endpoint(), done: make(chan error, 1), address: config.Generic.SecureServing.Listener.Addr().String()}
 	r.note(config)
 
 	loopback := rest.CopyConfig(config.Generic.LoopbackClientConfig)

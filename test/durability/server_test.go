@@ -276,7 +276,9 @@ func slowCreate(t *testing.T, server *env.OmniAPIServer, name string) (finish fu
 	}}
 
 	go func() {
-		answer, err := request(t.Context(), sender, http.MethodPost, server.URL()+objects, reader, http.Header{"Content-Type": {"application/json"}})
+		answer, err := request(t.Context(), sender, http.MethodPost, server.URL()+objects, reader, http.Header{
+			"Content-Type": {"application/json"}, "X-Remote-User": {"hub-admin"}, "X-Remote-Group": {"system:masters"},
+		})
 		if err == nil && answer.StatusCode != http.StatusCreated {
 			err = fmt.Errorf("answered with %s", answer.Status)
 		}

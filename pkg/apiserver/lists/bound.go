@@ -2,6 +2,7 @@ package lists
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -13,8 +14,32 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/memory"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
+
+const (
+	// Timeout is how long a list waits for its turn before the server asks the client to try again later. A watch
+	// that begins with a list gives its memory back after this time.
+	Timeout = 10 * time.Second
+	// waitingPerUser is how many lists of one user may wait at the same time.
+	waitingPerUser = 8
+)
+
+// errBusy says that a list did not get its turn in time.
+var errBusy = errors.New("as much is being listed as fits into the memory (--max-list-bytes-in-flight)")
+
+// listBudget is the memory that lists may take at the same time, and how long one waits for its part.
+type listBudget struct {
+	*memory.Budget
+
+	timeout time.Duration
+}
+
+// newListBudget makes a budget in which a list that is larger than half leaves the other half to smaller ones.
+func newListBudget(size int64, timeout time.Duration) *listBudget {
+	return &listBudget{memory.NewBudget(size, size/2, waitingPerUser), timeout}
+}
 
 // Bound has tables encoded without white space, and makes lists and templates wait until there is memory for them. Reads of
 // one object, watches that do not begin with a list, and writes never wait.
@@ -83,13 +108,9 @@ func admit(r *http.Request, budget *listBudget, ledger *quota.Ledger, read []str
 		return nil, err // says to come again
 	}
 
-	return budget.take(ctx, userName(r), cost())
-}
-
-func userName(r *http.Request) string {
-	if user, found := genericapirequest.UserFrom(r.Context()); found {
-		return user.GetName()
+	if giveBack, err = budget.Take(ctx, cost()); err != nil {
+		return nil, errBusy
 	}
 
-	return ""
+	return giveBack, nil
 }

@@ -5,112 +5,11 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 )
-
-func TestListBudget(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		budget := newListBudget(100, Timeout)
-
-		alone, err := budget.take(t.Context(), "u", 1000) // more than all of it
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		turns := make(chan error)
-
-		for range waitingPerUser {
-			go func() {
-				giveBack, err := budget.take(t.Context(), "u", 60)
-				if err == nil {
-					giveBack()
-				}
-
-				turns <- err
-			}()
-		}
-
-		synctest.Wait()
-
-		if _, err := budget.take(t.Context(), "u", 1); err == nil {
-			t.Error("too many of one user wait")
-		}
-
-		alone()
-		alone()
-
-		for range waitingPerUser {
-			if err := <-turns; err != nil {
-				t.Error(err)
-			}
-		}
-
-		if len(budget.users) != 0 || !budget.bytes.TryAcquire(100) || !budget.large.TryAcquire(1) {
-			t.Errorf("left over: %v", budget.users)
-		}
-
-		if _, err := budget.take(t.Context(), "other", 1); err == nil {
-			t.Error("there was no room")
-		}
-	})
-}
-
-// TestOneUserHoldsHalf: whatever one user lists, and does not read, others list on.
-func TestOneUserHoldsHalf(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		budget := newListBudget(100, Timeout)
-
-		take := func(user string, bytes int64, want bool) (giveBack func()) {
-			t.Helper()
-
-			giveBack, err := budget.take(t.Context(), user, bytes)
-			if (err == nil) != want {
-				t.Errorf("%d bytes for %s: %v", bytes, user, err)
-			}
-
-			if err != nil {
-				return func() {}
-			}
-
-			return giveBack
-		}
-
-		small := take("u", 40, true)
-		take("u", 20, false)
-		take("other", 40, true)()
-		small()
-
-		// More than half: one of all at a time, beside the smaller ones of others.
-		large := take("u", 1000, true)
-		take("u", 1, false)
-		take("other", 51, false)
-		take("other", 50, true)()
-		large()
-		take("other", 51, true)()
-
-		if len(budget.users) != 0 {
-			t.Errorf("left over: %v", budget.users)
-		}
-
-		// Those of a user that wait for each other are in nobody's way.
-		small = take("u", 50, true)
-
-		for range waitingPerUser {
-			go func() { _, _ = budget.take(t.Context(), "u", 50) }()
-		}
-
-		synctest.Wait()
-		take("other", 50, true)()
-		small()
-		time.Sleep(Timeout)
-		synctest.Wait()
-	})
-}
 
 // fleet is what is stored: in namespace a ten objects of a mebibyte beside 990 of a kibibyte, and as many small ones in others.
 type fleet struct{}

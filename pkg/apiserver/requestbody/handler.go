@@ -2,12 +2,13 @@ package requestbody
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"net/http"
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
@@ -23,7 +24,7 @@ import (
 )
 
 // Budget is the memory that the work for all requests may take together, in bytes. A request that needs more than all of it
-// runs alone.
+// runs alone, and one user has half of it at most, or one request that is larger.
 const Budget = 160 << 20
 
 // MaxBytes is the largest request body that is read, in bytes. Larger ones are answered with 413 and a message that
@@ -46,6 +47,8 @@ const (
 
 	// bodyWait is how long a request waits for its part of the budget.
 	bodyWait = 20 * time.Second
+	// waitingPerUser is how many requests of one user may wait for their parts at the same time.
+	waitingPerUser = 64
 )
 
 // Bound bounds the memory that request bodies take once decoded. A bound on the length is not enough: a YAML text of
@@ -54,13 +57,16 @@ const (
 // and inside the audit.
 //
 // The length is bounded by the configuration's MaxRequestBodyBytes. A body with aliases, or one that cannot be read, is
-// answered with 400, one that exceeds a limit with 413, and one that has waited too long for its memory with 429.
+// answered with 400, one that exceeds a limit with 413, one that arrives too slowly with 408, and one that has waited too long
+// for its memory with 429.
 //
-// The work for all requests takes budget bytes at most: Budget, or less in a test that sends less.
+// The work for all requests takes budget bytes at most: Budget, or less in a test that sends less. While bodies arrive they have
+// a part of their own (see receive.go).
 func Bound(config *genericapiserver.Config, budget int64) {
 	config.JSONPatchMaxCopyBytes = maxCopied
-	bounded := bodies{budget: budget, free: semaphore.NewWeighted(budget), wait: bodyWait}
+	bounded := newBodies(budget)
 
+	chain.Outside(config, func(next http.Handler, _ *genericapiserver.Config) http.Handler { return withDeadline(next) })
 	chain.Inside(config, func(next http.Handler, c *genericapiserver.Config) http.Handler {
 		bounded.next, bounded.serializer, bounded.maxBytes = next, c.Serializer, c.MaxRequestBodyBytes
 
@@ -71,11 +77,20 @@ func Bound(config *genericapiserver.Config, budget int64) {
 // bodies is the handler that Bound makes.
 type bodies struct {
 	next       http.Handler
-	budget     int64 // in all, in bytes
-	free       *semaphore.Weighted
+	budget     int64          // in all, in bytes
+	work       *memory.Budget // for what becomes of a body
+	arriving   *memory.Budget // for bodies that arrive, or wait for the other
 	serializer runtime.NegotiatedSerializer
 	maxBytes   int64
 	wait       time.Duration
+	grace      time.Duration // for a body to arrive; see graceTime
+}
+
+func newBodies(budget int64) bodies {
+	return bodies{
+		budget: budget, work: memory.NewBudget(budget, budget, waitingPerUser),
+		arriving: memory.NewBudget(Arriving, Arriving, waitingPerUser), wait: bodyWait, grace: graceTime,
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -86,10 +101,20 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 
-	body, err := io.ReadAll(io.LimitReader(r.Body, b.maxBytes+1))
-	if err != nil || int64(len(body)) > b.maxBytes {
-		// The library answers this: it reads the same bytes and meets the same error or the same excess.
-		b.next.ServeHTTP(w, withBody(r, io.MultiReader(bytes.NewReader(body), failing{err}, r.Body)))
+	arriving := &charge{budget: b.arriving}
+	defer arriving.giveBack()
+
+	body, err := b.receive(r, arriving)
+
+	var refusal *apierrors.StatusError
+
+	switch {
+	case errors.As(err, &refusal):
+		b.refuse(w, r, err)
+
+		return
+	case err != nil: // the library answers this, as it meets the same error
+		b.next.ServeHTTP(w, withBody(r, io.MultiReader(bytes.NewReader(body), failing{err})))
 
 		return
 	}
@@ -100,6 +125,8 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 		return
 	}
+
+	arriving.giveBack() // it is a part of the work from here on
 
 	b.serve(w, r, body, refcount.New(giveBack))
 }
@@ -185,11 +212,5 @@ func withBody(r *http.Request, body io.Reader) *http.Request {
 // failing returns the error of a body that could not be read completely.
 type failing struct{ error }
 
-// Read implements io.Reader. Without an error it returns EOF, so that the next reader of the body goes on.
-func (f failing) Read([]byte) (int, error) {
-	if f.error == nil {
-		return 0, io.EOF
-	}
-
-	return 0, f.error
-}
+// Read implements io.Reader.
+func (f failing) Read([]byte) (int, error) { return 0, f.error }

@@ -47,11 +47,12 @@ func (b bodies) admit(r *http.Request, body []byte) (func(), error) {
 
 	cost = min(cost+merged, b.budget)
 
-	if err := b.free.Acquire(ctx, cost); err != nil {
+	giveBack, err := b.work.Take(ctx, cost)
+	if err != nil {
 		return nil, busy()
 	}
 
-	return func() { b.free.Release(cost) }, nil
+	return giveBack, nil
 }
 
 // mergedBytes is the memory that the rests of the text take while a patch is applied; 0 for other bodies. What a JSON

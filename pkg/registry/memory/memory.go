@@ -1,4 +1,4 @@
-// Package memory has what was measured of the memory that a write takes, for the budgets that writes wait for.
+// Package memory has the budgets of memory that requests wait for, and what was measured of the memory that a write takes.
 package memory
 
 const (

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"time"
 
-	"golang.org/x/sync/semaphore"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -18,23 +17,26 @@ import (
 
 const (
 	// updatesBudget is the memory that all running updates together may take for the objects they change, in bytes.
-	// An update that needs more than all of it runs alone.
+	// An update that needs more than all of it runs alone, and one user has half of it at most, or one update that is larger.
 	updatesBudget = 128 << 20
 	// updateWait is how long an update waits for its part of the budget.
 	updateWait = 20 * time.Second
+	// waitingPerUser is how many updates of one user may wait for their parts at the same time.
+	waitingPerUser = 64
 )
 
 // updates is the budget of the process: the memory is the process's, too.
 //
 //nolint:gochecknoglobals // see above
-var updates = semaphore.NewWeighted(updatesBudget)
+var updates = memory.NewBudget(updatesBudget, updatesBudget, waitingPerUser)
 
 // weighed makes an update wait for its part of the budget. A patch of some bytes makes the server hold the whole
 // object several times, so the size of a request says nothing about the memory it takes.
 type weighed struct {
 	rest.UpdatedObjectInfo
 
-	held int64
+	held     int64
+	giveBack func()
 }
 
 // UpdatedObject implements rest.UpdatedObjectInfo. After a conflict the store calls it again, and the object may be larger by
@@ -91,19 +93,23 @@ func (w *weighed) hold(ctx context.Context, cost int64) error {
 	waiting, cancel := context.WithTimeout(ctx, updateWait)
 	defer cancel()
 
-	if err := updates.Acquire(waiting, cost); err != nil {
+	giveBack, err := updates.Take(waiting, cost)
+	if err != nil {
 		return apierrors.NewTooManyRequests("too many large objects are being changed: try again", 1)
 	}
 
-	w.held = cost
+	w.held, w.giveBack = cost, giveBack
 
 	return nil
 }
 
 // release gives back what the update holds.
 func (w *weighed) release() {
-	updates.Release(w.held)
-	w.held = 0
+	if w.giveBack != nil {
+		w.giveBack()
+	}
+
+	w.held, w.giveBack = 0, nil
 }
 
 // costOf estimates the memory that an update of an object takes, in bytes. The rests are those of JSON texts in the object: a short
