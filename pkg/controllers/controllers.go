@@ -10,6 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/deletionrights"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
@@ -32,6 +33,8 @@ type Options struct {
 	Registry prometheus.Registerer
 	// SettleTime is how long destructive changes must be unchanged before they are applied.
 	SettleTime time.Duration
+	// JoinSettleTime is how long the documents of a cluster must be unchanged before a machine joins it; 0: it does not wait.
+	JoinSettleTime time.Duration
 	// ManagementCluster is written on the clusters in Omni, for people. May be empty.
 	ManagementCluster string
 	// HubID is the ID of the hub in marks of ownership; see package hub.
@@ -86,6 +89,9 @@ const (
 	DefaultRenderTimeout = render.DefaultTimeout
 	MinRenderMemory      = render.MinMemory
 )
+
+// MaxJoinSettleTime is the longest JoinSettleTime: so long may documents that go on changing keep a machine from joining.
+const MaxJoinSettleTime = consent.MaxJoinWait
 
 // DeletionRights names the RoleBinding of which a copy is kept while the namespace that is served is being deleted, and the Lease.
 type DeletionRights = deletionrights.Options

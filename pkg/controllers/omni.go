@@ -31,6 +31,7 @@ func addOmni(mgr manager.Manager, shared shared, options Options) error {
 		HealthChanged:     shared.clusterHealth,
 		ClusterChanged:    shared.clusterChanged,
 		SettleTime:        options.SettleTime,
+		JoinSettleTime:    options.JoinSettleTime,
 		ManagementCluster: options.ManagementCluster,
 		HubID:             options.HubID,
 		Rollouts:          options.Rollouts,

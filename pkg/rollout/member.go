@@ -79,8 +79,8 @@ func IsPaused(cluster *v1alpha1.OmniCluster) bool {
 // mayRunWell reports whether what Omni has may run well although the cluster is not Ready for this reason.
 func mayRunWell(reason string) bool {
 	switch reason {
-	case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonWaitingToSettle, v1alpha1.ReasonProgressing, v1alpha1.ReasonRefused,
-		v1alpha1.ReasonNamespaceDeleting:
+	case v1alpha1.ReasonAwaitingApproval, v1alpha1.ReasonWaitingToSettle, v1alpha1.ReasonWaitingForDocuments, v1alpha1.ReasonProgressing,
+		v1alpha1.ReasonRefused, v1alpha1.ReasonNamespaceDeleting:
 		return true
 	default:
 		return false
@@ -88,8 +88,8 @@ func mayRunWell(reason string) bool {
 }
 
 // Healthy reports whether a cluster runs well, and since when; the zero time if that is not known. A cluster also counts as
-// healthy if it is not Ready only because a destroying change waits for an approval or for the settle time, because changes
-// are about to be made or are left in a namespace that is being deleted, or because Omni refuses some of them, provided that
+// healthy if it is not Ready only because a destroying change waits for an approval or for the settle time, because machines are
+// about to join, because changes are about to be made or are left in a namespace that is being deleted, or because Omni refuses some of them, provided that
 // Omni says that it runs. What Omni refuses may need a version that waits for its turn.
 //
 // confirmed says whether this process has found in Omni what the status says of how the cluster runs. Then status.rollout.wellSince

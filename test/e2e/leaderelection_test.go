@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
 
@@ -17,6 +21,9 @@ const (
 	leaseDuration, leaseRetry = 15 * time.Second, 2 * time.Second
 	// handovers is how often a leader that stops may hand over late, on a busy machine.
 	handovers = 3
+	// joinTime is how long the documents of a cluster must be unchanged before a machine joins it, and applies is how often one kubectl apply
+	// may take longer than that, on a busy machine.
+	joinTime, applies = 3 * time.Second, 3
 )
 
 // standby is two controllers of one namespace, on a management cluster of their own.
@@ -27,12 +34,17 @@ type standby struct {
 }
 
 // TestLeaderElection: of two controllers one works. A leader that stops hands over at once, one that is killed is
-// replaced when its lease runs out, and nothing is done twice.
+// replaced when its lease runs out, and nothing is done twice. These controllers have machines wait as long as real ones do, so what
+// one kubectl apply makes of a cluster is looked at here, too.
 func TestLeaderElection(t *testing.T) {
 	slow(t)
 	t.Parallel()
 
 	s := newStandby(t)
+
+	t.Run("machine joins after its settings", func(t *testing.T) { s.in(t).joinsAfterItsSettings(s.machines[1], s.machines[2]) })
+	s.omni.ForgetRequests()
+
 	s.cluster("c", "")
 
 	s.handOver()
@@ -54,7 +66,7 @@ func newStandby(t *testing.T) *standby {
 
 	f := newFleet(t) // its namespace on the shared cluster stays empty but for the connection
 	options := env.ControllerOptions{
-		Namespace: f.name, LeaderElection: true, DestroySettleTime: settleTime, Args: []string{"--rollout-ready-time=2s"},
+		Namespace: f.name, LeaderElection: true, DestroySettleTime: settleTime, JoinSettleTime: joinTime, Args: []string{"--rollout-ready-time=2s"},
 	}
 
 	hub, err := env.StartStack(t.Context(), env.StackOptions{Controller: options})
@@ -83,6 +95,45 @@ func newStandby(t *testing.T) *standby {
 	s.apply(secretManifest("key", f.key, f.omni.Endpoint()), connectionManifest("omni", f.omni.Endpoint(), "key", string(f.omni.CAPEM())))
 
 	return s
+}
+
+// joinsAfterItsSettings applies a cluster with one kubectl apply, the OmniMachine last: the controller looks at the cluster before the
+// OmniMachine is there. An apply that takes longer than the documents have to be unchanged shows nothing.
+func (f *fleet) joinsAfterItsSettings(controlPlane, worker string) {
+	f.t.Helper()
+
+	for range applies {
+		begin := time.Now()
+
+		f.kubectlApply(clusterManifest("d"), controlPlaneManifest("d-cp", "d", controlPlane), workersManifest("d-w", "d", "machines: ["+worker+"]"),
+			machineManifest(worker, "d", "  install: {disk: /dev/vda}", "  patches: [{name: swap, inline: {machine: {sysctls: {vm.swappiness: \"1\"}}}}]"))
+
+		if time.Since(begin) < joinTime {
+			break
+		}
+
+		f.run("delete", "ocl,ocp,ow,om", "--all", "--timeout=60s")
+		f.waitRemoteGone("d")
+		f.omni.ForgetRequests()
+	}
+
+	f.says("d", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingForDocuments, worker, "at the latest")
+	f.ready("d")
+
+	var made []string
+
+	for _, write := range f.omni.Writes() {
+		if write.Verb == "Create" && strings.Contains(write.ID, worker) {
+			made = append(made, strings.TrimSuffix(write.Type, ".omni.sidero.dev"))
+		}
+	}
+
+	if want := []string{"ConfigPatches", "ConfigPatches", "MachineSetNodes"}; !slices.Equal(want, made) {
+		f.t.Errorf("created of the machine in this order: %v, want %v", made, want)
+	}
+
+	f.run("delete", "ocl,ocp,ow,om", "--all", "--timeout=60s")
+	f.waitRemoteGone("d")
 }
 
 // leader waits until exactly one controller says that it leads.

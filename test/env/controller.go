@@ -1,6 +1,7 @@
 package env
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,9 @@ import (
 
 // loopbackNetwork is where everything of an environment listens. The controller connects to nothing there by default.
 const loopbackNetwork = "127.0.0.0/8"
+
+// defaultJoinSettleTime is the default of ControllerOptions.JoinSettleTime.
+const defaultJoinSettleTime = 100 * time.Millisecond
 
 // ControllerOptions says how to start omni-controller.
 type ControllerOptions struct {
@@ -33,6 +37,10 @@ type ControllerOptions struct {
 	// DestroySettleTime is how long a destructive change must be unchanged before it is
 	// applied. Default: the program's own.
 	DestroySettleTime time.Duration
+
+	// JoinSettleTime is how long the documents of a cluster must be unchanged before a machine joins it. Default:
+	// 100 ms, which is much less than the program's own: every new cluster of a test waits for it.
+	JoinSettleTime time.Duration
 
 	// MemoryLimit is what the program and those it starts may have together, in bytes, as the limit of its Pod; 0: no
 	// limit. See CanLimitMemory.
@@ -118,6 +126,8 @@ func (h *Hub) newController(options ControllerOptions) (*Controller, error) {
 	} else {
 		args = append(args, "--namespace="+options.Namespace, "--role-binding="+controllerName)
 	}
+
+	args = append(args, "--join-settle-time="+cmp.Or(options.JoinSettleTime, defaultJoinSettleTime).String())
 
 	if options.DestroySettleTime > 0 {
 		args = append(args, "--destroy-settle-time="+options.DestroySettleTime.String())

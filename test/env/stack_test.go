@@ -59,7 +59,8 @@ func testFlags(t *testing.T, stack *Stack) {
 			"--tls-cert-file", "--tls-private-key-file", "--etcd-data-dir",
 		}},
 		"omni-controller": {stack.Controller.Args(), []string{
-			"--kubeconfig", "--metrics-bind-address", "--metrics-secure", "--health-probe-bind-address", "--leader-elect", "--allowed-networks", "--namespace", "--role-binding", "--destroy-settle-time",
+			"--kubeconfig", "--metrics-bind-address", "--metrics-secure", "--health-probe-bind-address", "--leader-elect", "--allowed-networks", "--namespace", "--role-binding", "--join-settle-time",
+			"--destroy-settle-time",
 		}},
 	}
 
@@ -76,7 +77,7 @@ func testFlags(t *testing.T, stack *Stack) {
 		}
 	}
 
-	for _, want := range []string{"--leader-elect=false", "--namespace=shop", "--destroy-settle-time=2s"} {
+	for _, want := range []string{"--leader-elect=false", "--namespace=shop", "--join-settle-time=100ms", "--destroy-settle-time=2s"} {
 		if !strings.Contains(stack.Controller.Args(), want) {
 			t.Errorf("the controller lacks %s", want)
 		}

@@ -26,7 +26,7 @@ func playProgram(args []string) {
 	metrics, health := value("metrics-bind-address"), value("health-probe-bind-address")
 
 	for _, ignored := range []string{
-		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address", "namespace", "role-binding", "leader-elect", "allowed-networks", "destroy-settle-time",
+		"kubeconfig", "authentication-kubeconfig", "authorization-kubeconfig", "bind-address", "namespace", "role-binding", "leader-elect", "allowed-networks", "join-settle-time", "destroy-settle-time",
 	} {
 		value(ignored)
 	}

@@ -20,6 +20,7 @@ import (
 // Defaults of the flags.
 const (
 	defaultSettleTime    = 10 * time.Second
+	defaultJoinTime      = 2 * time.Second
 	defaultStartTimeout  = 10 * time.Minute
 	defaultMetricsAddr   = ":8080"
 	defaultHealthAddr    = ":8081"
@@ -72,6 +73,8 @@ type Options struct {
 	Verbosity int
 	// DestroySettleTime is how long destructive changes must stay the same before they are applied.
 	DestroySettleTime time.Duration
+	// JoinSettleTime is how long the documents of a cluster must be unchanged before a machine joins it.
+	JoinSettleTime time.Duration
 	// ManagementClusterName is written into the ownership mark, for people.
 	ManagementClusterName string
 	// HubID is the ID of the hub in ownership marks. Empty: the UID of its Namespace kube-system.
@@ -115,6 +118,7 @@ func NewOptions() *Options {
 		Metrics:                MetricsOptions{BindAddress: defaultMetricsAddr, Secure: true},
 		HealthProbeBindAddress: defaultHealthAddr,
 		DestroySettleTime:      defaultSettleTime,
+		JoinSettleTime:         defaultJoinTime,
 		StartTimeout:           defaultStartTimeout,
 		Rollouts:               true,
 		RolloutReadyTime:       defaultReadyTime,
@@ -149,6 +153,7 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.HealthProbeBindAddress, "health-probe-bind-address", o.HealthProbeBindAddress, "Where to serve /healthz and /readyz; 0 turns them off.")
 	flags.StringVar(&o.PprofBindAddress, "pprof-bind-address", o.PprofBindAddress, "Where to serve profiles (/debug/pprof), such as 127.0.0.1:6060. Anyone who reaches it can read them. Default: off.")
 	flags.DurationVar(&o.DestroySettleTime, "destroy-settle-time", o.DestroySettleTime, "How long the changes that destroy must be unchanged before they are applied. At least 1s.")
+	flags.DurationVar(&o.JoinSettleTime, "join-settle-time", o.JoinSettleTime, fmt.Sprintf("How long the documents of a cluster must be unchanged before a machine joins it, so that it has its settings first. %s at most, which is also how long documents that go on changing keep it waiting; 0 turns it off.", controllers.MaxJoinSettleTime))
 	flags.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName, "Name of this management cluster, written on the clusters in Omni for people.")
 	flags.StringVar(&o.HubID, hub.FlagID, o.HubID, hub.FlagIDUsage)
 	flags.IntVarP(&o.Verbosity, "v", "v", o.Verbosity, "How much to log, 0 to 4. At 1 the outcome of every phase of every reconcile, at 2 every plan in full.")
@@ -241,6 +246,10 @@ func (o *Options) validateTimes() (problems []error) {
 
 	if o.DestroySettleTime < minimumSettleTime {
 		problems = append(problems, fmt.Errorf("--destroy-settle-time: %s is less than %s", o.DestroySettleTime, minimumSettleTime))
+	}
+
+	if o.JoinSettleTime < 0 || o.JoinSettleTime > controllers.MaxJoinSettleTime {
+		problems = append(problems, fmt.Errorf("--join-settle-time: %s is not between 0s and %s", o.JoinSettleTime, controllers.MaxJoinSettleTime))
 	}
 
 	if o.StartTimeout <= 0 {

@@ -33,7 +33,7 @@ func TestDefaults(t *testing.T) {
 	t.Setenv("POD_NAMESPACE", "mine")
 
 	options := parse(t)
-	if options.Namespace != "mine" || !options.LeaderElect || options.DestroySettleTime != 10*time.Second || options.AllNamespaces {
+	if options.Namespace != "mine" || !options.LeaderElect || options.DestroySettleTime != 10*time.Second || options.JoinSettleTime != 2*time.Second || options.AllNamespaces {
 		t.Errorf("%+v", options)
 	}
 
@@ -57,11 +57,11 @@ func TestProfilesAreOffByDefault(t *testing.T) {
 }
 
 func TestFlags(t *testing.T) {
-	options := parse(t, "--namespace=a", "--leader-election-namespace=b", "--destroy-settle-time=3s", "--management-cluster-name=hub",
+	options := parse(t, "--namespace=a", "--leader-election-namespace=b", "--destroy-settle-time=3s", "--join-settle-time=0s", "--management-cluster-name=hub",
 		"--omnicluster-concurrency=3", "--omnimachine-concurrency=7", "--metrics-bind-address=0", "--kubeconfig=/k",
 		"--omni-qps=2.5", "--omni-burst=7", "--omni-max-resources=9", "--omni-max-memory=10000000", "--omni-max-total-memory=30000000", "--allowed-networks=127.0.0.0/8,10.1.2.3/32", "--denied-networks=10.0.0.0/8")
 
-	if options.Namespace != "a" || options.leaseNamespace() != "b" || options.DestroySettleTime != 3*time.Second || options.ManagementClusterName != "hub" ||
+	if options.Namespace != "a" || options.leaseNamespace() != "b" || options.DestroySettleTime != 3*time.Second || options.JoinSettleTime != 0 || options.ManagementClusterName != "hub" ||
 		options.Concurrency.OmniCluster != 3 || options.Concurrency.OmniMachine != 7 || options.Metrics.BindAddress != "0" || options.Kubeconfig != "/k" ||
 		options.Limits != (controllers.Limits{QPS: 2.5, Burst: 7, Resources: 9, Memory: 10000000, TotalMemory: 30000000}) {
 		t.Errorf("%+v", options)
@@ -130,6 +130,8 @@ func TestValidate(t *testing.T) {
 		"hub ID":                        {[]string{"--namespace=a", "--hub-id=berlin-1"}, nil},
 		"hub ID that is no label":       {[]string{"--namespace=a", "--hub-id=a b"}, []string{"--hub-id", "label"}},
 		"settle time":                   {[]string{"--namespace=a", "--destroy-settle-time=0s"}, []string{"--destroy-settle-time"}},
+		"join settle time":              {[]string{"--namespace=a", "--join-settle-time=31s"}, []string{"--join-settle-time: 31s", "30s"}},
+		"no join settle time":           {[]string{"--namespace=a", "--join-settle-time=0s"}, nil},
 		"verbosity":                     {[]string{"--namespace=a", "-v=5"}, []string{"--v must be 0 to 4"}},
 		"verbosity below nothing":       {[]string{"--namespace=a", "--v=-1"}, []string{"--v must be 0 to 4"}},
 		"concurrency":                   {[]string{"--namespace=a", "--omniworkers-concurrency=0"}, []string{"--omniworkers-concurrency"}},

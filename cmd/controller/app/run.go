@@ -112,6 +112,7 @@ func (o *Options) controllers(hubID string, clock *skew.Clock) (controllers.Opti
 	return controllers.Options{
 		Registry:          ctrlmetrics.Registry,
 		SettleTime:        o.DestroySettleTime,
+		JoinSettleTime:    o.JoinSettleTime,
 		ManagementCluster: o.ManagementClusterName,
 		HubID:             hubID,
 		Namespace:         o.servedNamespace(),

@@ -32,6 +32,8 @@ type Options struct {
 	HealthChanged *trigger.Trigger[string]
 	// SettleTime is how long destructive changes must be unchanged before they are applied.
 	SettleTime time.Duration
+	// JoinSettleTime is how long the documents of a cluster must be unchanged before a machine joins it; 0: it does not wait.
+	JoinSettleTime time.Duration
 	// ManagementCluster is the name of the management cluster in the ownership mark; it only informs.
 	ManagementCluster string
 	// Rollouts makes changes wait for their turn in the OmniRolloutPolicies.

@@ -2,6 +2,7 @@ package omnicluster
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -39,12 +40,22 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 	decision := consent.Decide(consent.Facts{
 		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, NamespaceUnknown: unknown,
 		Moved: s.moved, Plan: s.plan, SecondWriter: r.secondWriter(s),
-		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.prunes.in(s.cluster.Namespace), Now: r.options.Now(),
+		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.prunes.in(s.cluster.Namespace),
+		Documents: documentsKey(s), Joining: r.processStates.of(s.cluster).joining, JoinSettleTime: r.options.JoinSettleTime,
+		Now: r.options.Now(),
 	})
 	r.keepSettling(s, decision.Settling)
+	r.processStates.of(s.cluster).joining = decision.Joining
 	r.noteAdmitted(ctx, s, decision.Rollout())
 
 	return decision, nil
+}
+
+// documentsKey identifies the object and its documents, with what they take from Secrets and ConfigMaps.
+func documentsKey(s *scope) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%v %s", generationsOf(s), s.rendered.hash)) // maps are printed in the order of their keys
+
+	return string(sum[:])
 }
 
 // claimOf returns the claim with the facts that are known so far.

@@ -124,6 +124,11 @@ func (c Change) adds() bool {
 	}
 }
 
+// BringsMachines reports whether machines join the cluster by the change: one that a set lists, or those of a class.
+func (c Change) BringsMachines() bool {
+	return c.adds() && (c.Type == TypeMachineSetNode || IsOfClass(c.NewSize))
+}
+
 // destroys reports whether the change is destructive, and has not begun.
 func (c Change) destroys() bool { return c.Destructive && !c.TearingDown }
 

@@ -143,12 +143,12 @@ func (p *Plan) postpone(m move, leaving []removal, coming []step) {
 // coming returns the machines that a step brings into the cluster. Those that a set lists are steps of their own.
 func (s step) coming() []member {
 	switch {
-	case s.change.Type == TypeMachineSetNode && s.change.Action == ActionCreate:
-		return []member{{s.set, s.change.ID}}
-	case s.change.Type == TypeMachineSet && s.change.adds() && IsOfClass(s.change.NewSize):
-		return []member{{set: s.set}}
-	default:
+	case !s.change.BringsMachines():
 		return nil
+	case s.change.Type == TypeMachineSetNode:
+		return []member{{s.set, s.change.ID}}
+	default:
+		return []member{{set: s.set}}
 	}
 }
 
@@ -163,6 +163,28 @@ func (p *Plan) wait(key omni.ResourceKey, reason string) {
 		s.change.Reason = reason
 		s.change.Destructive, s.change.Version, s.change.Members = false, "", ""
 		p.WaitingForOmni = append(p.WaitingForOmni, s.change)
+	}
+}
+
+// orderSettings puts the settings of machines that come before these machines: Omni may begin to install a machine as soon as it is in a
+// set. The library creates kernel arguments after the machines, and makes all updates after what it creates.
+func (p *Plan) orderSettings() {
+	var coming []member
+
+	for _, s := range slices.Clone(p.steps) {
+		if coming = append(coming, s.coming()...); s.isSetting() && slices.ContainsFunc(coming, placeOf(s.new).covers) {
+			p.putBeforeMachines(omni.KeyOf(s.new))
+		}
+	}
+}
+
+// isSetting reports whether a step creates or updates what configures machines.
+func (s step) isSetting() bool {
+	switch s.change.Type {
+	case omnires.ConfigPatchType, omnires.ExtensionsConfigurationType, omnires.KernelArgsType:
+		return s.change.Action != ActionDestroy
+	default:
+		return false
 	}
 }
 

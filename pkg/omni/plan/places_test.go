@@ -165,6 +165,57 @@ func TestPatchThatChangesItsPlace(t *testing.T) {
 	}
 }
 
+// TestSettingsBeforeMachines adds a machine, and changes what configures it in the same plan: Omni may begin to install it as soon as it is
+// in its set.
+func TestSettingsBeforeMachines(t *testing.T) {
+	base := omnitest.ClusterDocument + omnitest.ControlPlaneDocument
+	edited := func(patch string) string { return strings.Replace(patch, "\"1\"", "\"2\"", 1) }
+	ofCluster := func(patch string) string { return omnitest.ClusterDocument + patch + omnitest.ControlPlaneDocument }
+	update, joins := `update ConfigPatch "400-net"`, `create MachineSetNode "`+machine4+`"`
+
+	for name, test := range map[string]struct {
+		first, second string
+		want          []string
+	}{
+		"of the machine": {
+			base + workers("a", omnitest.Machine2),
+			base + workers("a", omnitest.Machine2+", "+machine4) + machine(machine4, netPatch),
+			[]string{`create ConfigPatch "400-net"`, joins},
+		},
+		"of its set": {
+			base + workers("a", omnitest.Machine2, netPatch), base + workers("a", omnitest.Machine2+", "+machine4, edited(netPatch)),
+			[]string{update, joins},
+		},
+		"of the cluster": {
+			ofCluster(netPatch) + workers("a", omnitest.Machine2), ofCluster(edited(netPatch)) + workers("a", omnitest.Machine2+", "+machine4),
+			[]string{update, joins},
+		},
+		"of the cluster, and machines of a class": {
+			ofCluster(netPatch), ofCluster(edited(netPatch)) + classWorkers("a", "2"),
+			[]string{update, `create MachineSet "demo-a" (none -> cpu/2)`},
+		},
+		"kernel arguments": {
+			base + workers("a", omnitest.Machine2),
+			base + workers("a", omnitest.Machine2+", "+machine4) + machine(machine4, "kernelArgs: [console=ttyS0]\n"),
+			[]string{`create KernelArgs "` + machine4 + `"`, joins},
+		},
+		"of another set": {
+			base + workers("a", omnitest.Machine2, netPatch) + workers("b", omnitest.Machine3),
+			base + workers("a", omnitest.Machine2, edited(netPatch)) + workers("b", omnitest.Machine3+", "+machine4),
+			[]string{joins, update},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, test.first)
+
+			if diff := cmp.Diff(test.want, lines(mustPlan(t, st, test.second, Options{}))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
 // TestPatchInTwoPlaces replaces machines by others and keeps the ID of their patch: neither may be without it, and one ID
 // cannot be in two places. Nothing is done until the documents give each its own.
 func TestPatchInTwoPlaces(t *testing.T) {

@@ -139,6 +139,7 @@ func (p *Plan) Addition() (Change, bool) {
 //   - never changes a resource that is being torn down (Plan.WaitingForOmni), nor a cluster that is (ErrClusterTearingDown);
 //   - never takes a patch that changes its place from machines that are to leave, nor lets machines come before it is in
 //     their place (Plan.WaitingForOmni, or ErrCollision if both would have to have it at once);
+//   - writes the settings of machines before the machines come, also kernel arguments and settings that change;
 //   - does not change a version while Omni upgrades the other one (Plan.WaitingForOmni).
 //
 // A template that needed no change is not compared again while the state has what the comparison read (Checked).
@@ -208,6 +209,8 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	}
 
 	plan := builder.build(ctx, result, seen)
+	plan.orderSettings()
+
 	if err = plan.orderMoves(ctx, st, movesIn(result.Update)); err != nil {
 		return nil, err
 	}

@@ -232,6 +232,8 @@ const (
 	ReasonControlPlaneGone = "ControlPlaneGone"
 	// ReasonWaitingToSettle: Destroying changes wait until they have not changed for the settle time.
 	ReasonWaitingToSettle = "WaitingToSettle"
+	// ReasonWaitingForDocuments: Machines join when the documents of the cluster have not changed for a moment.
+	ReasonWaitingForDocuments = "WaitingForDocuments"
 	// ReasonAwaitingApproval: Destroying changes wait for spec.approvedPlan.
 	ReasonAwaitingApproval = "AwaitingApproval"
 	// ReasonNamespaceDeleting: The namespace is being deleted: the cluster in Omni is left as it is until the OmniCluster

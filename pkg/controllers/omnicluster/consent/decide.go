@@ -34,6 +34,11 @@ type Facts struct {
 	Settling   Settling
 	SettleTime time.Duration
 	Deleted    time.Time
+	// Documents identifies the documents and what they refer to. Joining is what the last run recorded of them, and JoinSettleTime is how
+	// long they must be unchanged before a machine joins.
+	Documents      string
+	Joining        Joining
+	JoinSettleTime time.Duration
 	// Now is the time of the run.
 	Now time.Time
 }
@@ -42,26 +47,30 @@ type Facts struct {
 type Decision struct {
 	// Items are the changes, in the plan's order; those that wait for Omni come last.
 	Items []Item
-	// Settling is for the next run.
+	// Settling and Joining are for the next run.
 	Settling Settling
+	Joining  Joining
 	// Approved are the approvals to remember.
 	Approved []v1alpha1.ApprovedChange
 
-	facts       Facts
-	record      Record
-	holdOfAll   Hold       // of the whole plan
-	lacking     string     // why not even an approval lets a change destroy something; empty if it does
-	allSettled  bool       // every change that needs the settle time had it
-	allApproved bool       // every change that needs an approval has it
-	admission   *admission // nil if no rollout is concerned
-	applied     bool
-	created     map[string]time.Time // when Omni made what the Apply created, by ID
+	facts        Facts
+	record       Record
+	holdOfAll    Hold       // of the whole plan
+	lacking      string     // why not even an approval lets a change destroy something; empty if it does
+	allSettled   bool       // every change that needs the settle time had it
+	allApproved  bool       // every change that needs an approval has it
+	machinesWait bool       // machines do not join yet, because documents may still arrive
+	admission    *admission // nil if no rollout is concerned
+	applied      bool
+	created      map[string]time.Time // when Omni made what the Apply created, by ID
 }
 
 // Decide decides how far a plan may be applied. If a fact is unknown, it makes the safer choice and destroys nothing.
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
-	d := Decision{facts: f, holdOfAll: f.holdOfAll(), lacking: f.lacking(), record: RecordOf(f.Cluster.Status, f.Claim.Live).WithMoved(f.Moved)}
+	d := Decision{
+		facts: f, holdOfAll: f.holdOfAll(), lacking: f.lacking(), record: RecordOf(f.Cluster.Status, f.Claim.Live).WithMoved(f.Moved),
+	}
 	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.whyUntrusted())
 
 	var settling []string
@@ -73,6 +82,10 @@ func Decide(f Facts) Decision {
 			settling = append(settling, change.Key())
 		}
 	}
+
+	joins := slices.ContainsFunc(f.Plan.Changes, plan.Change.BringsMachines)
+	d.Joining = f.Joining.next(f.Documents, joins, f.Now, f.JoinSettleTime)
+	d.machinesWait = joins && !d.Joining.open
 
 	d.Settling = f.Settling.settle(f.Cluster.UID, settling, f.Deleted, f.Now, f.SettleTime)
 	d.allSettled = d.Settling.settled
@@ -133,19 +146,23 @@ func (d Decision) stateOf(item Item) (State, Hold) {
 		return Held, d.holdOfAll
 	case d.leavesAlone(item.Change):
 		return Held, HoldNamespace
+	case d.waitsForDocuments(item.Change):
+		return Held, HoldDocuments
 	case item.Needs == NeedsApproval && !d.allApproved:
 		return Held, HoldApproval
 	case item.Needs == NeedsSettling && !d.allSettled:
 		return Held, HoldSettling
+	case d.machinesWait && item.Needs != NeedsNothing: // what comes may take the place of what goes
+		return Held, HoldDocuments
 	default:
 		return Planned, HoldNone
 	}
 }
 
-// HasChangesToTry reports whether the plan has changes to go through, besides those that wait for a turn or stay as they are. All of them
-// may wait for an approval.
+// HasChangesToTry reports whether the plan has changes to go through, besides those that wait for a turn or for documents, or stay as
+// they are. All of them may wait for an approval.
 func (d Decision) HasChangesToTry() bool {
-	return d.holdOfAll == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())
+	return d.holdOfAll == HoldNone && len(d.facts.Plan.Changes) > len(d.WaitingForTurn())+len(d.leftAlone())+len(d.waitingForDocuments())
 }
 
 // Destroys returns the changes that may be made now and needed consent.

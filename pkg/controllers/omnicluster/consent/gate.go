@@ -67,10 +67,15 @@ func (d Decision) isGated(change plan.Change) bool {
 	return gate.Holds() && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
 }
 
-// Admits reports whether a change needs no turn in a rollout, or has it. None is admitted that is left alone because the
-// namespace is being deleted. It is plan.ApplyOptions.Admit.
+// mayBegin reports whether a change may begin as far as no rollout holds it: it is not left alone because the namespace is being
+// deleted, and waits for no documents.
+func (d Decision) mayBegin(change plan.Change) bool {
+	return !d.leavesAlone(change) && !d.waitsForDocuments(change)
+}
+
+// Admits reports whether a change may begin, and needs no turn in a rollout or has it. It is plan.ApplyOptions.Admit.
 func (d Decision) Admits(change plan.Change) bool {
-	if d.leavesAlone(change) {
+	if !d.mayBegin(change) {
 		return false
 	}
 
@@ -173,7 +178,7 @@ func (d Decision) ofTurn(items []Item) []Item {
 func (d Decision) withGate() Decision {
 	var gated []Item
 
-	blocked := d.facts.Plan.WouldHold(d.MayDestroy, func(change plan.Change) bool { return !d.leavesAlone(change) })
+	blocked := d.facts.Plan.WouldHold(d.MayDestroy, d.mayBegin)
 
 	for _, item := range d.Items {
 		if (item.State == Planned || item.waitsForUpgrade()) && d.isGated(item.Change) && !containsChange(blocked, item.Change) {

@@ -33,6 +33,7 @@ const (
 	HoldLocked       Hold = "the cluster is locked in Omni"
 	HoldObserved     Hold = "the change policy is Observe"
 	HoldNamespace    Hold = "the namespace is being deleted"
+	HoldDocuments    Hold = "documents that may still arrive"
 	HoldSettling     Hold = "the settle time"
 	HoldApproval     Hold = "an approval"
 	HoldAnother      Hold = "another change that is held"

@@ -30,7 +30,7 @@ func (d Decision) Outcome() loop.Outcome {
 
 	if d.HasChangesToTry() {
 		if outcome := d.destructiveOutcome(); !outcome.Continues() {
-			return outcome
+			return outcome.Within(d.joinsIn())
 		}
 	}
 
@@ -43,7 +43,7 @@ func (d Decision) Outcome() loop.Outcome {
 		return loop.Wait(0, v1alpha1.ReasonNamespaceDeleting, "%s", text)
 	}
 
-	return loop.Proceed()
+	return d.documentsOutcome()
 }
 
 // destructiveOutcome is Outcome for a plan that may be applied. Changes that the documents ask for wait for the settle
