@@ -5,7 +5,7 @@ set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 page=docs/concepts/remote-safety.md
-tests=(test/e2e test/realomni)
+tests=(test/e2e test/realomni pkg/controllers pkg/reconcile)
 failures=0
 
 complain() {

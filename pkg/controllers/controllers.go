@@ -64,7 +64,7 @@ type Options struct {
 	// Nil: they are the same.
 	ServerClock, HubClock func() time.Duration
 	// Skew is the larger of the two differences of late. Nil: there is none.
-	Skew func() skew.Difference
+	Skew skew.Comparison
 	// Concurrency is the number of objects that are looked at at once, by kind.
 	Concurrency Concurrency
 }
@@ -156,12 +156,16 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Namespaces:  options.ExportNamespaces,
 		HubID:       options.HubID,
 		Guard:       options.Guard,
+		Skew:        options.Skew,
 		Concurrency: options.Concurrency.OmniKubeconfigExport,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniKubeconfigExport: %w", err)
 	}
 
-	if err := deletionrights.Add(mgr, options.Deletion); err != nil {
+	deletion := options.Deletion
+	deletion.Skew = options.Skew
+
+	if err := deletionrights.Add(mgr, deletion); err != nil {
 		return fmt.Errorf("add the controller of what a deletion of the namespace needs: %w", err)
 	}
 

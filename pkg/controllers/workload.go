@@ -65,6 +65,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *confirme
 
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
 		Access: access, Objects: objects, Actions: actions, Registry: options.Registry, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
+		Skew:      options.Skew,
 		Charts:    charts.New(charts.Options{Guard: options.Guard, Renderers: renderers, Timeout: chartTimeout}),
 		Renderers: renderers,
 	}); err != nil {

@@ -31,6 +31,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 )
 
 const (
@@ -54,6 +55,8 @@ type Options struct {
 	Lease string
 	// LeaseNamespace is where the lease of this controller is; empty: it has none.
 	LeaseNamespace string
+	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
+	Skew skew.Comparison
 }
 
 // CopyName returns the name of the copy of a RoleBinding that is kept.

@@ -72,7 +72,7 @@ func (r *releaser) release(ctx context.Context, namespace string) error {
 		return fmt.Errorf("read Lease %q: %w", r.options.Lease, err)
 	}
 
-	if namespace != r.options.LeaseNamespace && isRenewed(lease) {
+	if namespace != r.options.LeaseNamespace && isRenewed(lease, r.options.Skew.Now().Earliest(time.Now())) {
 		return errInUse
 	}
 
@@ -90,11 +90,11 @@ func (r *releaser) release(ctx context.Context, namespace string) error {
 }
 
 // isRenewed reports whether somebody holds the lease and renews it, which happens every few seconds: a minute leaves room for clocks that
-// differ.
-func isRenewed(lease *coordinationv1.Lease) bool {
+// differ. A renewal that is later than now was by a clock that is ahead, or ours was set back.
+func isRenewed(lease *coordinationv1.Lease, now time.Time) bool {
 	holder, renewed := lease.Spec.HolderIdentity, lease.Spec.RenewTime
 
-	return holder != nil && *holder != "" && renewed != nil && time.Since(renewed.Time) < lookAgain
+	return holder != nil && *holder != "" && renewed != nil && now.Sub(renewed.Time) < lookAgain
 }
 
 // releaseCopy deletes a copy of a RoleBinding. The finalizer, by which it is known to be one, goes last.

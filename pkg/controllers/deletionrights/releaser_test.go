@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 )
 
 const foreign = "example.com/of-somebody-else"
@@ -111,6 +112,15 @@ func TestLeavesARunningControllerAlone(t *testing.T) {
 	b := newBench(t, leftBehind("former", 20*time.Second)...)
 	if result := b.release(t.Context(), ofAll); result.RequeueAfter != lookAgain || len(b.writes) > 0 {
 		t.Errorf("%+v, written %q", result, b.writes)
+	}
+
+	// Our clock is ahead, by what an API server says.
+	ahead := ofAll
+	ahead.Skew = func() skew.Difference { return skew.Difference{Server: "kube-apiserver", Ahead: -25 * time.Hour} }
+
+	b = newBench(t, leftBehind("former", 25*time.Hour)...)
+	if result := b.release(t.Context(), ahead); result.RequeueAfter != lookAgain || len(b.writes) > 0 {
+		t.Errorf("with a clock that is ahead: %+v, written %q", result, b.writes)
 	}
 
 	own := ofAll

@@ -45,7 +45,7 @@ type Options struct {
 	// Well receives since when clusters run well, as this process saw it. It may be nil without Rollouts.
 	Well *confirmed.Well
 	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
-	Skew func() skew.Difference
+	Skew skew.Comparison
 	// Owners receives which clusters this process sees in Omni not to be another hub's. It may be nil in tests.
 	Owners *confirmed.Owners
 	// HubID is the ID of the hub in the ownership mark.

@@ -66,7 +66,8 @@ func (r *reconciler) gateOf(found rollout.Selection, cluster *v1alpha1.OmniClust
 	gate := consent.Gate{
 		Policy: found.Name, Revision: found.Revision, OnlyBefore: found.Left, Place: fmt.Sprintf("OmniRolloutPolicy %q", found.Name),
 		Gates: func(v1alpha1.ChangeKind) bool { return true },
-		Turn:  consent.Turn{Started: byClock(r.started, r.options.Now()), Tried: r.triedAt(cluster), ReadyTime: r.options.RolloutReadyTime},
+		Turn: consent.Turn{Started: byClock(r.started, r.options.Now()), Tried: r.triedAt(cluster), ReadyTime: r.options.RolloutReadyTime,
+			ClocksDiffer: r.options.Skew.Now().TooLarge()},
 	}
 	gate.Turn.Healthy, gate.Turn.Since = r.healthy(cluster)
 
@@ -113,10 +114,8 @@ func waitFor(reason, message string) func(v1alpha1.OmniClusterRollout) consent.W
 // judge returns what the changes wait for by the policy. By a wrong clock no window and no freeze can be judged: the policy's own
 // controller may not have noticed yet, and gave its tickets by that clock perhaps.
 func (r *reconciler) judge(cluster *v1alpha1.OmniCluster, policy *rollout.Policy, status v1alpha1.OmniClusterRollout) consent.Wait {
-	if r.options.Skew != nil {
-		if differ := r.options.Skew(); differ.TooLarge() {
-			return consent.Wait{Reason: v1alpha1.ReasonPolicyNotReady, Message: differ.String() + ": nothing begins until they have agreed for a minute"}
-		}
+	if differ := r.options.Skew.Now(); differ.TooLarge() {
+		return consent.Wait{Reason: v1alpha1.ReasonPolicyNotReady, Message: differ.String() + ": nothing begins until they have agreed for a minute"}
 	}
 
 	member := policy.MemberOf(cluster, r.options.Well.Confirms(cluster))

@@ -39,7 +39,7 @@ type Options struct {
 	// Concurrency is the number of connections that are reconciled at the same time.
 	Concurrency int
 	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
-	Skew func() skew.Difference
+	Skew skew.Comparison
 	// Now replaces time.Now.
 	Now func() time.Time
 }

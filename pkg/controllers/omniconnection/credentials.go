@@ -109,11 +109,12 @@ func (r *reconciler) readSecret(ctx context.Context, connection *v1alpha1.OmniCo
 	return secret, key, loop.Proceed(), nil
 }
 
-// judgeLifetime reports whether a key is valid now; kept is the warning about its Secret.
+// judgeLifetime reports whether a key is valid now; kept is the warning about its Secret. An open session goes on if only our clock
+// says that the key has expired, and another clock differs: Omni decides by its own.
 func (r *reconciler) judgeLifetime(key session.Key, secret, kept string) loop.Outcome {
 	now := r.options.Now()
 
-	if key.Expired(now) {
+	if key.Expired(r.options.Skew.Now().Earliest(now)) {
 		expired, _ := key.ExpiresAt()
 
 		return loop.Stall(v1alpha1.ReasonKeyExpired, "the key of service account %q in Secret %q expired at %s: create a new one%s",

@@ -51,6 +51,23 @@ func TestExpiryIsNoticedInTime(t *testing.T) {
 	f.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired")
 }
 
+// A clock of ours that is ahead ends no key, and the session stays: Omni decides by its own clock.
+func TestKeyThatHasExpiredByOurClockOnly(t *testing.T) {
+	f := newFixture(t)
+	f.secret("key", f.key)
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
+
+	f.now, f.skew = f.get().Status.ServiceAccount.ExpirationTime.Add(time.Hour), -2*time.Hour
+	f.expect("Reachable", metav1.ConditionTrue, "Connected")
+
+	if _, open := f.pool.Get("uid-main"); !open {
+		t.Error("the session was closed")
+	}
+
+	f.skew = -30 * time.Minute // expired by both
+	f.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired")
+}
+
 // A key that ends while Omni is asked connects nobody.
 func TestExpiryDuringARun(t *testing.T) {
 	f := newFixture(t)

@@ -155,7 +155,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	// The key may have ended during the call.
-	if s.key.Expired(r.options.Now()) {
+	if s.key.Expired(r.options.Skew.Now().Earliest(r.options.Now())) {
 		return explain(omni.ClassKeyExpired, spec.Endpoint, omni.Message(omni.ErrKeyExpired)), nil
 	}
 

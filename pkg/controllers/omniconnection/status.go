@@ -26,8 +26,8 @@ const omniPause = 10 * time.Second
 func (r *reconciler) explainCall(endpoint string, err error) loop.Outcome {
 	class, message := omni.Classify(err), omni.Message(err)
 
-	if class == omni.ClassUnauthenticated && r.options.Skew != nil {
-		if differ := r.options.Skew(); differ.TooLarge() {
+	if class == omni.ClassUnauthenticated || class == omni.ClassKeyExpired {
+		if differ := r.options.Skew.Now(); differ.TooLarge() {
 			message += fmt.Sprintf("; %s: mend that before you change the key", differ)
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
@@ -46,6 +47,8 @@ type Options struct {
 	// cluster, and eight times as many in all, of which one namespace has at most half. The same again for uninstalls, and for questions
 	// to hosts.
 	Concurrency int
+	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
+	Skew skew.Comparison
 	// Now replaces time.Now.
 	Now func() time.Time
 }

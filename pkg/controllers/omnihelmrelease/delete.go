@@ -119,7 +119,7 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 
 	s.observed = &observed
 	s.want = helm.Wanted{Absent: true, Owner: string(s.release.UID), Hub: r.options.HubID, Process: r.process, LockTime: settings(s.release).Timeout, Attempt: "uninstall"}
-	s.decision = helm.Decide(s.want, observed, r.options.Now())
+	s.decision = helm.Decide(s.want, observed, r.lockClock())
 
 	if s.decision.Action == helm.ActionWait {
 		return r.holdUp(s, v1alpha1.ReasonLocked, s.decision.Why)

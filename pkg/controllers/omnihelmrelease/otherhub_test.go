@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 )
 
 // A release that is left on a former hub, suspended as its OmniCluster was taken over, is deleted after its OmniCluster. The other
@@ -286,6 +287,16 @@ func TestATakeoverWaitsForWhatIsUnderWay(t *testing.T) {
 	}
 
 	f.wantActions(helm.ActionInstall)
+
+	// Our clock jumps ahead, and an API server says so: that is no time that has passed.
+	f.pass(25 * time.Hour)
+	f.r.options.Skew = func() skew.Difference { return skew.Difference{Server: "kube-apiserver", Ahead: -25 * time.Hour} }
+	f.settle()
+	f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonLocked)
+	f.wantActions(helm.ActionInstall)
+	f.pass(-25 * time.Hour)
+	f.r.options.Skew = nil
+
 	f.pass(30 * time.Second)
 	f.settle()
 	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)

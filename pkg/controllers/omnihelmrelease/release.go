@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -26,7 +27,7 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 
 	s.want = wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest())
 	s.want.Process, s.want.Hub = r.process, r.options.HubID
-	s.decision = helm.Decide(s.want, withoutForeignDigests(*s.observed, s.want.Owner), r.options.Now())
+	s.decision = helm.Decide(s.want, withoutForeignDigests(*s.observed, s.want.Owner), r.lockClock())
 
 	switch s.decision.Action {
 	case helm.ActionNone, helm.ActionTest:
@@ -49,6 +50,9 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 		return r.act(ctx, s)
 	}
 }
+
+// lockClock is the time by which a revision counts as abandoned that another process or client has left without a result.
+func (r *reconciler) lockClock() time.Time { return r.options.Skew.Now().Earliest(r.options.Now()) }
 
 // free proceeds unless an action is under way, or the release waits for itself.
 func (r *reconciler) free(ctx context.Context, s *scope) (loop.Outcome, error) {

@@ -23,12 +23,13 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
-// Options are what the controller needs besides the manager. All are required except Sources, Namespaces and
-// Now.
+// Options are what the controller needs besides the manager. All are required except Sources, Namespaces, Skew
+// and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
 	Pool *session.Pool
@@ -43,6 +44,8 @@ type Options struct {
 	Guard dialguard.Guard
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
+	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
+	Skew skew.Comparison
 	// Concurrency is the number of exports that are reconciled at the same time.
 	Concurrency int
 	// Now replaces time.Now.

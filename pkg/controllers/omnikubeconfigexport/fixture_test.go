@@ -26,6 +26,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -48,6 +49,7 @@ type fixture struct {
 	reconciler  *reconciler
 	loop        *loop.Reconciler[*v1alpha1.OmniKubeconfigExport, *scope]
 	now         time.Time
+	differ      skew.Difference
 	writes      []string
 	failWrites  bool   // of Secrets
 	loseAnswers bool   // of creations, which happen nevertheless
@@ -93,6 +95,7 @@ func (f *fixture) restart() {
 	f.reconciler = newReconciler(f.client, f.client, f.events, Options{
 		Pool: f.pool, Objects: metrics.NewObjects(), Kubeconfigs: metrics.NewKubeconfigs(), HubID: thisHub, Namespaces: []string{fluxNamespace},
 		Guard: dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Now: func() time.Time { return f.now },
+		Skew: func() skew.Difference { return f.differ },
 	})
 	f.loop = loop.New(f.reconciler.kind(), loop.Settings{Client: f.client, Events: f.events})
 	f.connect()

@@ -11,6 +11,7 @@ import (
 // found is the content of our Secret.
 type found struct {
 	intact   bool // it holds what was written
+	recorded bool // the status has the hash of it
 	access   access
 	claims   claims
 	hash     string // of the kubeconfig

@@ -45,13 +45,24 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 	default:
 	}
 
-	s.cause = need(owner, s.found, s.want, s.lifetime(s.found).nextRotation(), r.options.Now())
-	if s.cause == causeNone {
+	s.found.recorded = s.found.intact && s.found.hash == s.export.Status.KubeconfigHash
+
+	at := r.times()
+
+	switch s.cause = need(owner, s.found, s.want, s.lifetime(s.found), at); s.cause {
+	case causeNone:
 		// What was issued is in the Secret, also if the answer to that write was lost. Kept, it would count as new at the next
 		// renewal.
 		r.requests.stored(s.export)
 
 		return issuedUntil(s.found.claims), nil
+	case causeDoubt:
+		r.requests.stored(s.export)
+
+		s.doubt = s.found.doubt(at)
+
+		return loop.Continue(v1alpha1.ReasonClockSkew, "%s", s.doubt), nil
+	default:
 	}
 
 	outcome, err := r.obtain(ctx, s)
@@ -74,7 +85,7 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 // obtain returns the kubeconfig that was issued and not stored, or requests one.
 func (r *reconciler) obtain(ctx context.Context, s *scope) (loop.Outcome, error) {
-	if s.fresh = r.requests.pending(s.export, s.want.hash(), r.options.Now()); s.fresh != nil {
+	if s.fresh = r.requests.pending(s.export, s.want, r.times()); s.fresh != nil {
 		return issuedUntil(s.fresh.claims), nil
 	}
 
@@ -177,17 +188,19 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 		return outcome, nil
 	}
 
-	if now := r.options.Now(); !token.believable(now, s.want) {
+	fresh := &issued{access: to, claims: token, specHash: s.want.hash()}
+	r.requests.keep(s.export, fresh)
+
+	if at := r.times(); !token.believable(s.want, at) {
 		outcome := loop.Wait(clockPause, v1alpha1.ReasonClockSkew,
 			"the clocks of Omni and omni-controller differ: Omni issued a kubeconfig for %s that is valid until %s, and here it is %s. It is not stored; mend the clock that is wrong",
-			s.want.ttl(), utc.Text(token.expires()), utc.Text(now))
-		r.requests.failedByClock(s.export, outcome, now)
+			s.want.ttl(), utc.Text(token.expires()), utc.Text(at.now))
+		r.requests.failedByClock(s.export, outcome, at.now)
 
 		return outcome, nil
 	}
 
-	s.fresh = &issued{access: to, claims: token, specHash: s.want.hash()}
-	r.requests.keep(s.export, s.fresh)
+	s.fresh = fresh
 
 	return issuedUntil(token), nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -43,6 +44,22 @@ func TestNextRotation(t *testing.T) {
 			lifetime{ttl: 10 * time.Minute, renewBefore: 10*time.Minute - time.Second, expires: noon.Add(10 * time.Minute), rotated: noon},
 			noon.Add(time.Minute), noon.Add(time.Minute),
 		},
+		"Omni is 20 hours behind": {
+			lifetime{ttl: 24 * time.Hour, renewBefore: 4 * time.Hour, issued: noon.Add(-20 * time.Hour), expires: noon.Add(4 * time.Hour), rotated: noon},
+			noon.Add(20*time.Hour - 72*time.Minute), noon.Add(20 * time.Hour),
+		},
+		"Omni is 20 hours ahead": {
+			lifetime{ttl: 24 * time.Hour, renewBefore: 4 * time.Hour, issued: noon.Add(20 * time.Hour), expires: noon.Add(44 * time.Hour), rotated: noon},
+			noon.Add(20*time.Hour - 72*time.Minute), noon.Add(20 * time.Hour),
+		},
+		"a second apart": {
+			lifetime{ttl: 24 * time.Hour, renewBefore: 4 * time.Hour, issued: noon.Add(-time.Second), expires: noon.Add(24*time.Hour - time.Second), rotated: noon},
+			noon.Add(20*time.Hour - 73*time.Minute), noon.Add(20*time.Hour - time.Second),
+		},
+		"ours was 20 hours ahead": {
+			lifetime{ttl: 24 * time.Hour, renewBefore: 4 * time.Hour, issued: noon, expires: noon.Add(24 * time.Hour), rotated: noon.Add(20 * time.Hour)},
+			noon.Add(20*time.Hour - 72*time.Minute), noon.Add(20 * time.Hour),
+		},
 		"when it was written is unknown": {
 			lifetime{ttl: time.Hour, renewBefore: 30 * time.Minute, expires: noon.Add(time.Hour)},
 			noon.Add(27 * time.Minute), noon.Add(30 * time.Minute),
@@ -54,12 +71,12 @@ func TestNextRotation(t *testing.T) {
 			for i := range 200 {
 				test.life.seed = fmt.Sprint(i)
 
-				next := test.life.nextRotation()
+				next := test.life.nextRotation(noon)
 				if next.Before(test.earliest.Add(-time.Second)) || next.After(test.latest) {
 					t.Fatalf("%s is not between %s and %s", next, test.earliest, test.latest)
 				}
 
-				if !next.Equal(test.life.nextRotation()) {
+				if !next.Equal(test.life.nextRotation(noon)) {
 					t.Fatal("another time for the same kubeconfig")
 				}
 
@@ -183,9 +200,72 @@ func TestNeed(t *testing.T) {
 		"more groups":            {ours, with(func(f *found) { f.claims.Groups = []string{"a", "b", "system:masters"} }), noon, causeTampered},
 		"changed and due":        {ours, with(func(f *found) { f.specHash = "other" }), noon.Add(time.Hour), causeChanged},
 	} {
-		if got := need(test.owner, test.is, want, noon.Add(30*time.Minute), test.now); got != test.want {
+		life := lifetime{renewBefore: 30 * time.Minute, expires: test.is.claims.expires()} // without a ttl no jitter
+
+		if got := need(test.owner, test.is, want, life, times{now: test.now}); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// TestClocksThatJump: what is there stays, and nothing is issued, while nobody knows the time; what does not depend on it goes on.
+func TestClocksThatJump(t *testing.T) {
+	const ttl, renewBefore = 24 * time.Hour, 4 * time.Hour
+
+	want := ingredients{User: "robot", ClusterID: "id", Key: "kubeconfig", TTL: "24h"}
+	written := found{
+		intact: true, recorded: true, specHash: want.hash(), rotated: noon,
+		claims: claims{User: "robot", ClusterUUID: "id", Issued: noon.Unix(), Expires: noon.Add(ttl).Unix()},
+	}
+	with := func(change func(*found)) found {
+		is := written
+		change(&is)
+
+		return is
+	}
+	omniAhead := func(by time.Duration) found {
+		return with(func(is *found) { is.claims.Issued, is.claims.Expires = noon.Add(by).Unix(), noon.Add(by+ttl).Unix() })
+	}
+
+	for name, test := range map[string]struct {
+		is     found
+		now    time.Duration // after it was written
+		server time.Duration // ahead of ours
+		want   cause
+	}{
+		"nothing jumped":                         {is: written, now: time.Hour},
+		"back by more than the ttl":              {is: written, now: -25 * time.Hour, want: causeDoubt},
+		"back by more than the ttl, told of":     {is: written, now: -25 * time.Hour, server: 26 * time.Hour, want: causeDoubt},
+		"back by less":                           {is: written, now: -10 * time.Hour, want: causeDoubt},
+		"back by what clocks may differ":         {is: written, now: -20 * time.Second},
+		"back, and the spec is another":          {is: with(func(is *found) { is.specHash = "other" }), now: -25 * time.Hour, want: causeChanged},
+		"back, and the Secret was changed":       {is: found{specHash: want.hash()}, now: -25 * time.Hour, want: causeTampered},
+		"back, and the status is lost":           {is: with(func(is *found) { is.recorded = false }), now: -25 * time.Hour, want: causeTampered},
+		"back, the status is lost, told of":      {is: with(func(is *found) { is.recorded = false }), now: -25 * time.Hour, server: 26 * time.Hour, want: causeDoubt},
+		"forged":                                 {is: with(func(is *found) { is.recorded, is.claims.Expires = false, noon.Add(1000*time.Hour).Unix() }), want: causeTampered},
+		"ahead, told of":                         {is: written, now: 26 * time.Hour, server: -25 * time.Hour, want: causeDoubt},
+		"ahead until it is due, told of":         {is: written, now: 22 * time.Hour, server: -20 * time.Hour, want: causeDoubt},
+		"ahead a little, and due by both":        {is: written, now: 22 * time.Hour, server: -time.Minute, want: causeDue},
+		"ahead a little, and expired by both":    {is: written, now: 25 * time.Hour, server: -time.Minute, want: causeExpired},
+		"due by ours, expired by the server's":   {is: written, now: 22 * time.Hour, server: 3 * time.Hour, want: causeDue},
+		"due by the server's":                    {is: written, now: 18 * time.Hour, server: 3 * time.Hour, want: causeDoubt},
+		"as long as the server's differs little": {is: written, now: 20 * time.Hour, server: -30 * time.Second, want: causeDue},
+		"ahead, nobody tells":                    {is: written, now: 26 * time.Hour, want: causeExpired},
+		"renewed while ahead, and mended":        {is: with(func(is *found) { is.rotated = noon.Add(20 * time.Hour) }), now: time.Hour},
+		"the same, and due":                      {is: with(func(is *found) { is.rotated = noon.Add(23 * time.Hour) }), now: 20 * time.Hour, want: causeDue},
+		"Omni behind by 20h":                     {is: omniAhead(-20 * time.Hour), now: 5 * time.Hour},
+		"Omni behind by 20h, due":                {is: omniAhead(-20 * time.Hour), now: 20 * time.Hour, want: causeDue},
+		"Omni ahead by 20h":                      {is: omniAhead(20 * time.Hour), now: 0},
+		"Omni ahead by 20h, due":                 {is: omniAhead(20 * time.Hour), now: 20 * time.Hour, want: causeDue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			life := lifetime{renewBefore: renewBefore, issued: test.is.claims.issued(), expires: test.is.claims.expires(), rotated: test.is.rotated}
+			at := times{now: noon.Add(test.now), differ: skew.Difference{Server: "kube-apiserver", Ahead: test.server}}
+
+			if got := need(ours, test.is, want, life, at); got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
 	}
 }
 

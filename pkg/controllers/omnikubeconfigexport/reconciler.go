@@ -78,6 +78,7 @@ type scope struct {
 	fresh  *issued        // a kubeconfig that is not stored yet
 	cause  cause          // of a fresh kubeconfig
 	late   string         // why a renewal that is due did not happen; empty if all is well
+	doubt  string         // why nobody knows whether a new one is needed; empty if that is known
 	stored bool           // the target holds what it should
 
 	onlyTarget bool // no former target is left that is to go
@@ -196,9 +197,12 @@ func (s *scope) lifetime(is found) lifetime {
 	ttl, renewBefore := s.export.Spec.TTL.OrDefault(0), s.export.Spec.RenewBefore.OrDefault(0)
 
 	return lifetime{
-		ttl: ttl, renewBefore: renewBefore, expires: is.claims.expires(), rotated: is.rotated, seed: string(s.export.UID) + is.hash,
+		ttl: ttl, renewBefore: renewBefore, issued: is.claims.issued(), expires: is.claims.expires(), rotated: is.rotated, seed: string(s.export.UID) + is.hash,
 	}
 }
+
+// times returns what the age of a kubeconfig is compared with.
+func (r *reconciler) times() times { return times{now: r.options.Now(), differ: r.options.Skew.Now()} }
 
 // gone forgets everything about an export that does not exist any more.
 func (r *reconciler) gone(name types.NamespacedName) {

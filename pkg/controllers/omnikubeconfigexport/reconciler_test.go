@@ -18,6 +18,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
@@ -287,8 +288,78 @@ func TestClocksDiffer(t *testing.T) {
 				t.Errorf("Omni was asked %d times", asked)
 			}
 
+			// It is kept, and stored when the clock is mended.
 			f.now = f.now.Add(-off).Add(clockPause)
 			f.ready()
+
+			if asked := f.asked(); asked != 1 {
+				t.Errorf("Omni was asked %d times", asked)
+			}
+		})
+	}
+}
+
+// Omni's clock stays wrong, or ours: each request costs a kubeconfig that nobody can revoke.
+func TestClocksDifferForLong(t *testing.T) {
+	f := newFixture(t)
+	f.now = f.now.Add(25 * time.Hour)
+
+	for range 24 * 6 {
+		f.expect(metav1.ConditionFalse, v1alpha1.ReasonClockSkew, "clocks of Omni and omni-controller")
+		f.now = f.now.Add(10 * time.Minute)
+	}
+
+	if asked := f.asked(); asked > 9 {
+		t.Errorf("Omni was asked %d times in a day", asked)
+	}
+}
+
+// TestOurClockJumps: what is in the Secret stays as long as our clock is wrong, and hardly anything is issued.
+func TestOurClockJumps(t *testing.T) {
+	for name, test := range map[string]struct {
+		by     time.Duration
+		told   bool // by the API servers
+		reason string
+		says   string
+		asked  int
+		again  int // when the clock is mended
+	}{
+		"back by more than the ttl":          {by: -25 * time.Hour, reason: v1alpha1.ReasonClockSkew, says: "was set back", asked: 1, again: 1},
+		"back by more than the ttl, told of": {by: -25 * time.Hour, told: true, reason: v1alpha1.ReasonClockSkew, says: "kube-apiserver and of omni-controller differ by about 25h", asked: 1, again: 1},
+		"back by some hours":                 {by: -10 * time.Hour, reason: v1alpha1.ReasonClockSkew, says: "was set back", asked: 1, again: 1},
+		"ahead, told of":                     {by: 30 * time.Hour, told: true, reason: v1alpha1.ReasonClockSkew, says: "kube-apiserver and of omni-controller differ by about 30h", asked: 1, again: 1},
+		"ahead until it is due":              {by: 23 * time.Hour, reason: v1alpha1.ReasonWritten, asked: 2, again: 2},
+		"ahead by less than until it is due": {by: 5 * time.Hour, reason: v1alpha1.ReasonWritten, asked: 1, again: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			f.ready()
+
+			f.now = f.now.Add(test.by)
+			if test.told {
+				f.differ = skew.Difference{Server: "kube-apiserver", Ahead: -test.by}
+			}
+
+			f.expect(metav1.ConditionTrue, test.reason, test.says)
+
+			secret, version := f.secret("target"), f.get().ResourceVersion
+
+			for range 4 {
+				f.expect(metav1.ConditionTrue, test.reason, test.says)
+				f.now = f.now.Add(10 * time.Minute)
+			}
+
+			if f.asked() != test.asked || !cmp.Equal(secret, f.secret("target")) || f.get().ResourceVersion != version {
+				t.Errorf("Omni was asked %d times, and the Secret or the status were written again", f.asked())
+			}
+
+			f.now, f.differ = f.now.Add(-test.by), skew.Difference{}
+			f.ready()
+			f.expect(metav1.ConditionTrue, v1alpha1.ReasonWritten)
+
+			if f.asked() != test.again {
+				t.Errorf("Omni was asked %d times when the clock was mended", f.asked())
+			}
 		})
 	}
 }

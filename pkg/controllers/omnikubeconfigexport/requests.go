@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -41,7 +42,8 @@ type requestsOf struct {
 	held    found // by the Secret that was deleted to be made again
 	heldAt  types.NamespacedName
 	failure *loop.Outcome // of the last time that Omni was asked
-	pause   time.Time     // the end of clockPause
+	pause   time.Time     // the end of a pause because of the clocks
+	skewed  int           // how often in a row Omni issued what is not valid by our clock
 }
 
 func newRequests() *requests { return &requests{exports: map[types.NamespacedName]*requestsOf{}} }
@@ -68,7 +70,7 @@ func (r *requests) take(export *v1alpha1.OmniKubeconfigExport, now time.Time) (r
 	known := r.of(export)
 
 	// A clock that was set back makes the pause no longer than it was.
-	if wait := known.pause.Sub(now); wait > 0 && wait <= clockPause {
+	if wait := known.pause.Sub(now); wait > 0 && wait <= longestClockPause {
 		return func() {}, wait, known.failure
 	}
 
@@ -96,7 +98,8 @@ func (r *requests) failedByClock(export *v1alpha1.OmniKubeconfigExport, outcome 
 	defer r.mu.Unlock()
 
 	known := r.of(export)
-	known.failure, known.pause = &outcome, now.Add(clockPause)
+	known.skewed++
+	known.failure, known.pause = &outcome, now.Add(backoff.After(known.skewed, clockPause, longestClockPause))
 }
 
 // keep stores a kubeconfig until it is written.
@@ -108,13 +111,13 @@ func (r *requests) keep(export *v1alpha1.OmniKubeconfigExport, fresh *issued) {
 	known.pending, known.failure = fresh, nil
 }
 
-// pending returns a kubeconfig that was issued for the same ingredients and is not stored.
-func (r *requests) pending(export *v1alpha1.OmniKubeconfigExport, specHash string, now time.Time) *issued {
+// pending returns a kubeconfig that was issued for the same ingredients, is not stored, and is valid by our clock as it is now.
+func (r *requests) pending(export *v1alpha1.OmniKubeconfigExport, want ingredients, at times) *issued {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	known := r.of(export).pending
-	if known == nil || known.specHash != specHash || !now.Before(known.claims.expires()) {
+	if known == nil || known.specHash != want.hash() || !known.claims.believable(want, at) {
 		return nil
 	}
 
@@ -126,7 +129,8 @@ func (r *requests) stored(export *v1alpha1.OmniKubeconfigExport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	r.of(export).pending = nil
+	known := r.of(export)
+	known.pending, known.skewed = nil, 0
 }
 
 // hold stores what the target holds, which is to be deleted and made again.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"time"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 )
 
@@ -19,15 +20,30 @@ const (
 // lifetime has the times from which a rotation is computed.
 type lifetime struct {
 	ttl, renewBefore time.Duration
-	expires          time.Time
-	rotated          time.Time // when it was written; zero if unknown
+	issued, expires  time.Time // by the clock of Omni, which judges the token; issued is zero if unknown
+	rotated          time.Time // when it was written, by our clock; zero if unknown
 	seed             string    // makes the jitter: the same for one kubeconfig, another for the next
+}
+
+// ends returns when the token ends by our clock. Omni's may be hours ahead of ours or behind it, and then the token lives from the time
+// when it was written for as long as its own times say. A time of writing that is still to come says nothing: our clock was set since.
+func (l lifetime) ends(now time.Time) time.Time {
+	if l.issued.IsZero() || l.rotated.IsZero() || l.rotated.After(now) || !(skew.Difference{Ahead: l.issued.Sub(l.rotated)}).TooLarge() {
+		return l.expires
+	}
+
+	return l.rotated.Add(l.expires.Sub(l.issued))
 }
 
 // nextRotation returns when a new kubeconfig is due: renewBefore ahead of the expiry, or a little earlier, so that
 // exports that were created together are not renewed together. It is never later, and a restart does not change it.
-func (l lifetime) nextRotation() time.Time {
-	due := l.expires.Add(-l.renewBefore)
+func (l lifetime) nextRotation(now time.Time) time.Time {
+	if l.rotated.After(now) { // our clock was ahead then
+		l.rotated = time.Time{}
+	}
+
+	ends := l.ends(now)
+	due := ends.Add(-l.renewBefore)
 	most := l.ttl * maxJitterPercent / 100
 
 	if !l.rotated.IsZero() {
@@ -40,7 +56,7 @@ func (l lifetime) nextRotation() time.Time {
 		next = due.Add(-time.Duration(fraction(l.seed) * float64(most)))
 	}
 
-	if earliest := l.rotated.Add(shortestLife); !l.rotated.IsZero() && next.Before(earliest) && earliest.Before(l.expires) {
+	if earliest := l.rotated.Add(shortestLife); !l.rotated.IsZero() && next.Before(earliest) && earliest.Before(ends) {
 		next = earliest
 	}
 

@@ -81,6 +81,10 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		return loop.Continue(v1alpha1.ReasonRenewalFailing, "Secret %q: %s", s.shown(want), renewalFailing(content.claims, s.late)), nil
 	}
 
+	if s.doubt != "" {
+		return loop.Continue(v1alpha1.ReasonClockSkew, "Secret %q: %s", s.shown(want), s.doubt), nil
+	}
+
 	return loop.Continue(v1alpha1.ReasonWritten, "Secret %q holds a kubeconfig for user %q of cluster %q, valid until %s",
 		s.shown(want), s.want.User, s.want.ClusterName, utc.Text(content.claims.expires())), nil
 }

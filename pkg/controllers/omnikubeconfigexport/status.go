@@ -32,7 +32,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	status.KubeconfigHash = s.found.hash
 	status.ExpirationTime = new(utc.Stored(s.found.claims.expires()))
 	status.LastRotationTime = new(utc.Stored(s.found.rotated))
-	status.NextRotationTime = new(utc.Stored(s.lifetime(s.found).nextRotation()))
+	status.NextRotationTime = new(utc.Stored(s.lifetime(s.found).nextRotation(r.options.Now())))
 }
 
 // measure updates the metrics of an export.

@@ -45,3 +45,12 @@ func readToken(token string) (claims, error) {
 
 // expires returns when the token ends.
 func (c claims) expires() time.Time { return time.Unix(c.Expires, 0).UTC() }
+
+// issued returns when the token was issued; zero if it does not say.
+func (c claims) issued() time.Time {
+	if c.Issued <= 0 {
+		return time.Time{}
+	}
+
+	return time.Unix(c.Issued, 0).UTC()
+}

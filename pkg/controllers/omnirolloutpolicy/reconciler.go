@@ -13,7 +13,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/words"
@@ -40,10 +39,6 @@ type reconciler struct {
 func newReconciler(cached client.Client, recorder events.EventRecorder, options Options) *reconciler {
 	if options.Now == nil {
 		options.Now = time.Now
-	}
-
-	if options.Skew == nil {
-		options.Skew = func() skew.Difference { return skew.Difference{} }
 	}
 
 	return &reconciler{client: cached, events: recorder, options: options}
@@ -87,7 +82,7 @@ func (r *reconciler) evaluate(ctx context.Context, s *scope) (loop.Outcome, erro
 		return loop.Stall(v1alpha1.ReasonInvalidTimeZone, "%v", err), nil
 	}
 
-	if differ := r.options.Skew(); differ.TooLarge() {
+	if differ := r.options.Skew.Now(); differ.TooLarge() {
 		return loop.Stall(v1alpha1.ReasonClockSkew, "%s: nothing begins until they have agreed for a minute", differ).Within(skewInterval), nil
 	}
 

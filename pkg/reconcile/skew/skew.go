@@ -1,5 +1,10 @@
 // Package skew compares the clock of this process with those of omni-apiserver and kube-apiserver, which send their time
-// with every answer.
+// with every answer. It is what all controllers ask before the time alone makes them act:
+//
+//   - What this process measured itself (settle time, pauses, backoff) goes by Go's monotonic clock, and knows of no jump.
+//   - What compares our clock with a time that another clock or process wrote (a token, a status, a lock) does nothing that cannot be
+//     taken back while the clocks differ. It keeps what is there, and says ClockSkew.
+//   - A time of ours that is later than now was written while the clock was ahead, or the clock was set back since.
 package skew
 
 import (
@@ -28,8 +33,30 @@ type Difference struct {
 	Ahead  time.Duration
 }
 
+// Comparison returns the difference as it is now, as Clock.Worst does. Nil: nobody compares clocks.
+type Comparison func() Difference
+
+// Now returns the difference; none if nobody compares.
+func (c Comparison) Now() Difference {
+	if c == nil {
+		return Difference{}
+	}
+
+	return c()
+}
+
 // TooLarge reports whether it is more than may be between two clocks that somebody keeps right.
 func (d Difference) TooLarge() bool { return d.Ahead.Abs() > tolerance }
+
+// Earliest returns the earlier of a time of our clock and what the other clock had then. What others are at work on counts as
+// abandoned by the earlier one only.
+func (d Difference) Earliest(now time.Time) time.Time {
+	if d.TooLarge() && d.Ahead < 0 {
+		return now.Add(d.Ahead)
+	}
+
+	return now
+}
 
 // String says it to people.
 func (d Difference) String() string {
@@ -40,17 +67,19 @@ func (d Difference) String() string {
 // value has no record and returns 0. It is safe for concurrent use.
 type Clock struct{ omni, hub record }
 
-// Ahead returns how far the clock of omni-apiserver was ahead of ours at its last answer; negative if it was behind.
-// Answers have whole seconds, so less than two seconds mean nothing.
-func (c *Clock) Ahead() time.Duration { return c.omni.latest() }
+// Ahead returns how far the clock of omni-apiserver is ahead of ours by its last answer; negative if it is behind. Answers have
+// whole seconds, so less than two seconds mean nothing. If our clock was set since that answer, Ahead counts that.
+func (c *Clock) Ahead() time.Duration { return c.omni.latest(readingNow()) }
 
 // HubAhead is Ahead for kube-apiserver.
-func (c *Clock) HubAhead() time.Duration { return c.hub.latest() }
+func (c *Clock) HubAhead() time.Duration { return c.hub.latest(readingNow()) }
 
 // Worst returns the largest difference of the last minute or two, or that of the last answers if they are older. One of the
 // servers is on the same node as this process perhaps, and has the same wrong clock.
 func (c *Clock) Worst() Difference {
-	omni, hub := Difference{Server: "omni-apiserver", Ahead: c.omni.worst()}, Difference{Server: "kube-apiserver", Ahead: c.hub.worst()}
+	now := readingNow()
+
+	omni, hub := Difference{Server: "omni-apiserver", Ahead: c.omni.worst(now)}, Difference{Server: "kube-apiserver", Ahead: c.hub.worst(now)}
 	if hub.Ahead.Abs() > omni.Ahead.Abs() {
 		return hub
 	}
@@ -58,38 +87,72 @@ func (c *Clock) Worst() Difference {
 	return omni
 }
 
+// reading is a time by the clock that people set, and by Go's own, which nobody sets.
+type reading struct {
+	wall      time.Time
+	monotonic time.Duration // since this process began
+}
+
+var began = time.Now()
+
+func readingNow() reading {
+	now := time.Now()
+
+	return reading{wall: now.Round(0), monotonic: now.Sub(began)}
+}
+
+// setSince returns how far our clock was set ahead between two readings; negative if it was set back.
+func (r reading) setSince(before reading) time.Duration {
+	return r.wall.Sub(before.wall) - (r.monotonic - before.monotonic)
+}
+
 // record has how far the clock of one server, which may have several replicas, is ahead.
 type record struct {
 	mu      sync.Mutex
+	at      reading       // of the last answer
 	last    time.Duration // at the last answer
 	largest time.Duration // since began
 	before  time.Duration // the largest of the minute before
-	began   time.Time
+	began   time.Duration
+	known   bool
 }
 
-func (r *record) note(ahead time.Duration, now time.Time) {
+func (r *record) note(ahead time.Duration, now reading) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if now.Sub(r.began) >= memory {
-		r.before, r.largest, r.began = r.largest, 0, now
+	if now.monotonic-r.began >= memory || !r.known {
+		r.before, r.largest, r.began = r.largest, 0, now.monotonic
 	}
 
-	r.last, r.largest = ahead, larger(r.largest, ahead)
+	r.at, r.last, r.largest, r.known = now, ahead, larger(r.largest, ahead), true
 }
 
-func (r *record) latest() time.Duration {
+func (r *record) latest(now reading) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+
+	return r.lastBy(now)
+}
+
+// lastBy returns the difference at the last answer by our clock as it is now. A jump counts before the next answer tells of it.
+func (r *record) lastBy(now reading) time.Duration {
+	if !r.known {
+		return 0
+	}
+
+	if set := now.setSince(r.at); set.Abs() > tolerance {
+		return r.last - set
+	}
 
 	return r.last
 }
 
-func (r *record) worst() time.Duration {
+func (r *record) worst(now reading) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	return larger(r.largest, r.before)
+	return larger(larger(r.largest, r.before), r.lastBy(now))
 }
 
 // larger returns the one that is further from 0.
@@ -121,8 +184,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 
 	if said, parseErr := http.ParseTime(response.Header.Get("Date")); parseErr == nil {
-		answered := time.Now()
-		t.clock.of(request.URL.Path).note(ahead(asked, answered, said), answered)
+		t.clock.of(request.URL.Path).note(ahead(asked, time.Now(), said), readingNow())
 	}
 
 	return response, nil

@@ -7,8 +7,6 @@ import (
 
 // TestWorst: which of the two servers has the wrong clock is not known, and which of several replicas answers next neither.
 func TestWorst(t *testing.T) {
-	start := time.Now()
-
 	type answer struct {
 		hub   bool
 		ahead time.Duration
@@ -50,7 +48,7 @@ func TestWorst(t *testing.T) {
 					of = &clock.hub
 				}
 
-				of.note(answer.ahead, start.Add(answer.after))
+				of.note(answer.ahead, after(answer.after, 0))
 			}
 
 			got := clock.Worst()
@@ -71,5 +69,42 @@ func TestDifferenceIsToldWithoutJitter(t *testing.T) {
 		if got, want := (Difference{Ahead: time.Hour + off}).String(), (Difference{Ahead: -time.Hour}).String(); got != want {
 			t.Errorf("%s: %q, want %q", off, got, want)
 		}
+	}
+}
+
+// after is a reading after the start of this process, of a clock that was set ahead since.
+func after(start, set time.Duration) reading {
+	return reading{wall: began.Round(0).Add(start + set), monotonic: start}
+}
+
+// TestOurClockIsSet: a jump of our own clock counts at once, and not only when a server has answered again.
+func TestOurClockIsSet(t *testing.T) {
+	for name, test := range map[string]struct {
+		ahead time.Duration // at the last answer
+		set   time.Duration // since
+		want  time.Duration
+	}{
+		"not set":               {ahead: time.Second, want: time.Second},
+		"corrected a little":    {ahead: time.Second, set: -2 * time.Second, want: time.Second},
+		"set back":              {set: -25 * time.Hour, want: 25 * time.Hour},
+		"set ahead":             {set: 25 * time.Hour, want: -25 * time.Hour},
+		"mended":                {ahead: 25 * time.Hour, set: 25 * time.Hour},
+		"mended, and too far":   {ahead: time.Hour, set: 2 * time.Hour, want: -time.Hour},
+		"set, no answer so far": {ahead: -1, set: time.Hour},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := &record{}
+			if test.ahead >= 0 {
+				r.note(test.ahead, after(time.Minute, 0))
+			}
+
+			if got := r.latest(after(2*time.Minute, test.set)); got != test.want {
+				t.Errorf("ahead by %s, want %s", got, test.want)
+			}
+
+			if got := r.worst(after(2*time.Minute, test.set)); got.Abs() < test.want.Abs() {
+				t.Errorf("at worst ahead by %s, want %s at least", got, test.want)
+			}
+		})
 	}
 }

@@ -297,7 +297,7 @@ const (
 	// ReasonInvalidTimeZone: A time zone is not known.
 	ReasonInvalidTimeZone = "InvalidTimeZone"
 	// ReasonClockSkew: The clock of omni-controller is not that of omni-apiserver or kube-apiserver; or for a kubeconfig not that of
-	// Omni; or a key is valid only from a later time than it is by that clock.
+	// Omni, or it was set back since that was issued; or a key is valid only from a later time than it is by that clock.
 	ReasonClockSkew = "ClockSkew"
 	// ReasonTooManyFailed: More clusters failed than spec.maxFailed.
 	ReasonTooManyFailed = "TooManyFailed"

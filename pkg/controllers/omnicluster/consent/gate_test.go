@@ -443,12 +443,14 @@ func TestTurnOfADestruction(t *testing.T) {
 	for name, test := range map[string]struct {
 		plan     *plan.Plan
 		hasBegun bool
+		differ   bool // the clocks do
 		state    v1alpha1.RolloutState
 		last     v1alpha1.RolloutOutcome
 	}{
-		"it has not begun": {planned(removal), false, "", v1alpha1.RolloutReturned},
-		"it has begun":     {planned(begun), true, v1alpha1.RolloutAdmitted, ""},
-		"it is over":       {planned(), true, "", v1alpha1.RolloutDone},
+		"it has not begun":               {planned(removal), false, false, "", v1alpha1.RolloutReturned},
+		"it has begun":                   {planned(begun), true, false, v1alpha1.RolloutAdmitted, ""},
+		"it is over":                     {planned(), true, false, "", v1alpha1.RolloutDone},
+		"it is over, and nobody can say": {planned(), true, true, v1alpha1.RolloutAdmitted, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := newCluster()
@@ -459,7 +461,7 @@ func TestTurnOfADestruction(t *testing.T) {
 			gate := Gate{
 				Policy: "fleet", Governed: true, Gates: func(v1alpha1.ChangeKind) bool { return true },
 				Judge: func(v1alpha1.OmniClusterRollout) Wait { return Wait{} },
-				Turn:  Turn{Healthy: true, Since: admitted.Time, Tried: now.Add(-30 * time.Minute), ReadyTime: time.Minute, Deadline: 2 * time.Hour},
+				Turn:  Turn{Healthy: true, Since: admitted.Time, Tried: now.Add(-30 * time.Minute), ReadyTime: time.Minute, Deadline: 2 * time.Hour, ClocksDiffer: test.differ},
 			}
 
 			d := Decide(Facts{Cluster: cluster, Plan: test.plan, Gate: gate, Now: now})

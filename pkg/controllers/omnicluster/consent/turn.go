@@ -27,6 +27,8 @@ type Turn struct {
 	Failed string
 	// Deadline is how long a turn may take.
 	Deadline time.Duration
+	// ClocksDiffer is true if nobody knows what time it is: a turn neither fails at its deadline nor has lasted for the ready time.
+	ClocksDiffer bool
 	// Started is when this process began to look at clusters. A write of an earlier process may not be in the status.
 	Started time.Time
 	// Tried is when this process last tried to make the changes of the turn; zero if it has not. Omni may have taken

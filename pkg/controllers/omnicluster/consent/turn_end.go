@@ -159,7 +159,7 @@ func (t Turn) runs() bool { return t.Healthy || t.Recovered }
 
 // isOverdue reports whether a turn that began at a time has taken longer than the deadline.
 func (t Turn) isOverdue(since *metav1.Time, now time.Time) bool {
-	return since != nil && t.Deadline > 0 && now.Sub(since.Time) >= t.Deadline
+	return since != nil && t.Deadline > 0 && !t.ClocksDiffer && now.Sub(since.Time) >= t.Deadline
 }
 
 // isOfEarlierProcess reports whether a turn that was admitted at a time was admitted by an earlier process.
@@ -175,7 +175,7 @@ func (t Turn) wasWell(now time.Time) bool {
 		since = t.Tried
 	}
 
-	return t.Healthy && now.Sub(since) >= t.ReadyTime
+	return t.Healthy && !t.ClocksDiffer && now.Sub(since) >= t.ReadyTime
 }
 
 func (t Turn) overdueMessage() string { return fmt.Sprintf("not Ready within %s", t.Deadline) }

@@ -133,6 +133,7 @@ func TestOverdueTurn(t *testing.T) {
 		"only observed": func(tt *turns) { tt.cluster.Spec.ChangePolicy = v1alpha1.ChangePolicyObserve },
 		"well":          func(tt *turns) { tt.gate.Turn.Healthy = true },
 		"no deadline":   func(tt *turns) { tt.gate.Turn.Deadline = 0 },
+		"clocks differ": func(tt *turns) { tt.gate.Turn.ClocksDiffer = true }, // perhaps ours jumped, and the deadline is hours away
 	} {
 		other := *tt
 		other.cluster = tt.cluster.DeepCopy()
