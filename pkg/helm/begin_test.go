@@ -83,9 +83,9 @@ func TestAnActionIsAskedBeforeItMakesCRDs(t *testing.T) {
 	r.begin = func() error { return refused }
 
 	_, err := r.stepWith(chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{
-		"templates/all.yaml": configMap("one"), "crds/all.yaml": configMap("first"),
+		"templates/all.yaml": configMap("one"), "crds/all.yaml": crd("first"),
 	}})
-	if !errors.Is(err, refused) || r.of("first") != "" {
-		t.Errorf("it ended with %v, first is of %q", err, r.of("first"))
+	if !errors.Is(err, refused) || r.crdOf("first") != "" {
+		t.Errorf("it ended with %v, first is of %q", err, r.crdOf("first"))
 	}
 }

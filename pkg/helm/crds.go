@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/metadata"
 
@@ -21,12 +22,16 @@ import (
 // crdWait is how long Helm waits until new CRDs are in use.
 const crdWait = time.Minute
 
-// installCRDs makes what the cluster does not have of a chart's crds folder, before an install, and waits until it is in
-// use. Helm 4 would apply all of it, over objects that may be newer and belong to somebody else, and of whatever kind they
-// are; Helm 3 left what exists alone, and so do we.
+// installCRDs makes the CRDs of a chart's crds folder that the cluster does not have, before an install, and waits until
+// they are in use. Helm 4 would apply all of the folder, over objects that may be newer and belong to somebody else, and of
+// whatever kind they are; Helm 3 left what exists alone, and so do we.
 func (c *Client) installCRDs(x *execution, files []render.CRD) error {
 	if _, name, err := manifest.Check(x.soft, crdTexts(files)); err != nil {
 		return outOfBounds("the CRDs in "+name, err)
+	}
+
+	if err := onlyCRDs(files); err != nil {
+		return outOfBounds("chart "+x.request.Chart.String(), err)
 	}
 
 	client, err := c.metadata(x.hard)
@@ -71,6 +76,28 @@ func (c *Client) installCRDs(x *execution, files []render.CRD) error {
 	}
 
 	return awaitCRDs(x, made)
+}
+
+// onlyCRDs refuses a folder with anything but CRDs: no record of the release has it, so it is shown nowhere, and no uninstall
+// removes it.
+func onlyCRDs(files []render.CRD) error {
+	crd := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+	for _, file := range files {
+		objects, err := manifest.Objects(file.Data)
+		if err != nil {
+			return fmt.Errorf("read the CRDs in %s: %w", file.Name, err)
+		}
+
+		for _, object := range objects {
+			if kind := object.GroupVersionKind().GroupKind(); kind != crd {
+				return &render.RefusedError{Why: fmt.Sprintf("%s has the %q %q, which is no CustomResourceDefinition, and would stay when the release is uninstalled; "+
+					"move it into the chart's templates, or apply the folder yourself and set spec.skipCRDs", file.Name, kind.Kind, object.GetName())}
+			}
+		}
+	}
+
+	return nil
 }
 
 // exists reports whether the cluster has an object. Of a CRD, metadata is a small part.

@@ -137,6 +137,10 @@ func (f *fakeCluster) store(path string, object *unstructured.Unstructured) {
 		object.SetCreationTimestamp(metav1.NewTime(f.now))
 	}
 
+	if strings.Contains(path, "/"+crdResource+"/") {
+		object.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Established", "status": "True"}}}
+	}
+
 	object.SetResourceVersion(strconv.FormatInt(f.now.Unix(), 10))
 	f.objects[path] = object
 }
@@ -154,14 +158,15 @@ func (f *fakeCluster) answer(r *http.Request) (int, any) {
 
 	segments := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/")
 	if strings.HasPrefix(r.URL.Path, "/apis") {
-		if segments = strings.Split(r.URL.Path, "/")[2:]; len(segments) < 3 || f.away || !slices.Contains(f.versions, segments[1]) {
+		segments = strings.Split(r.URL.Path, "/")[2:]
+		if len(segments) < 3 || segments[0] != crdGroup && (f.away || !slices.Contains(f.versions, segments[1])) {
 			return f.group(segments)
 		}
 
 		segments = segments[2:]
 	}
 
-	if r.Method == http.MethodGet && len(segments) == 3 {
+	if r.Method == http.MethodGet && (len(segments) == 3 || segments[0] == crdResource && len(segments) == 1) {
 		return f.list(r)
 	}
 
@@ -199,12 +204,15 @@ func noteManager(object *unstructured.Unstructured, manager string) {
 	}
 }
 
+// The group and the resource of CRDs.
+const crdGroup, crdResource = "apiextensions.k8s.io", "customresourcedefinitions"
+
 // group answers what is asked of the group example.com but its objects: segments are those of the path behind /apis. There is
-// another group, which has one kind.
+// another group, which has one kind, and that of CRDs.
 func (f *fakeCluster) group(segments []string) (int, any) {
 	const ours, another = "example.com", "example.org"
 
-	groups := []metav1.APIGroup{group(another, "v1")}
+	groups := []metav1.APIGroup{group(another, "v1"), group(crdGroup, "v1")}
 	if len(f.versions) > 0 {
 		groups = append(groups, group(ours, f.versions...))
 	}
@@ -226,6 +234,8 @@ func (f *fakeCluster) group(segments []string) (int, any) {
 		return status(http.StatusNotFound, "NotFound", "404 page not found")
 	case segments[0] == another:
 		return http.StatusOK, apiResources(another+"/v1", map[string]string{"gadgets": "Gadget"})
+	case segments[0] == crdGroup:
+		return http.StatusOK, apiResources(crdGroup+"/v1", map[string]string{crdResource: "CustomResourceDefinition"})
 	case !slices.Contains(f.versions, segments[1]):
 		return status(http.StatusNotFound, "NotFound", "404 page not found")
 	default:
@@ -352,7 +362,7 @@ func apiResources(groupVersion string, served map[string]string) any {
 	known := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: groupVersion}
 	for name, kind := range served {
 		known.APIResources = append(known.APIResources, metav1.APIResource{
-			Name: name, Kind: kind, Namespaced: kind != "Namespace", Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
+			Name: name, Kind: kind, Namespaced: kind != "Namespace" && kind != "CustomResourceDefinition", Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
 		})
 	}
 

@@ -112,19 +112,19 @@ func TestCRDsInOneFile(t *testing.T) {
 	}
 }
 
-// The folder may hold objects of any kind.
+// The folder may hold nothing but CRDs.
 func TestOtherObjectsBesideCRDs(t *testing.T) {
 	r := newRelease(t)
+	beside := custom("Beside", "1.0.0", crdOf("Beside", "1.0.0")+"---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: beside}\n"+
+		"roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\n")
+	r.wantError(helm.ActionInstall, beside, "", helm.ReasonRefused, "chart demo 1.0.0", `crds/all.yaml has the "ClusterRoleBinding" "beside"`, "skipCRDs")
 
-	if err := cluster.CreateNamespace(t.Context(), r.namespace); err != nil {
-		t.Fatal(err)
+	if _, err := findCRD(t, "Beside"); !apierrors.IsNotFound(err) {
+		t.Errorf("the CRD beside it was made: %v", err)
 	}
 
-	r.make("theirs")
-	r.want(helm.ActionInstall, custom("Beside", "1.0.0", crdOf("Beside", "1.0.0")+configMap("theirs")+"data: {of: demo}\n"+configMap("missing")), "")
-
-	if got := r.configMap("theirs").Data; got != nil || !r.has("missing") {
-		t.Errorf("the object of somebody else says %v; the missing one is there %v", got, r.has("missing"))
+	if _, err := cluster.Client().RbacV1().ClusterRoleBindings().Get(t.Context(), "beside", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the binding was made: %v", err)
 	}
 }
 

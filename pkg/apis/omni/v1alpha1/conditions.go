@@ -384,9 +384,9 @@ const (
 	ReasonDigestMismatch = "DigestMismatch"
 	// ReasonChartUnverified: The chart's provenance is missing, or not signed by a key of the keyring.
 	ReasonChartUnverified = "ChartUnverified"
-	// ReasonChartRefused: Rendering the chart takes too much memory, does not end, or prints too much. It is tried
-	// again when the chart, the values or the settings change. Or reading the repository's index or the provenance
-	// file takes too much; these are read again at the interval.
+	// ReasonChartRefused: Rendering the chart takes too much memory, does not end, or prints too much, or its crds folder
+	// holds what is no CRD. It is tried again when the chart, the values or the settings change. Or reading the
+	// repository's index or the provenance file takes too much; these are read again at the interval.
 	ReasonChartRefused = "ChartRefused"
 	// ReasonChartInvalid: The chart, its source or the repository's index cannot be used.
 	ReasonChartInvalid = "ChartInvalid"
