@@ -10,6 +10,7 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -45,14 +46,16 @@ func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, gu
 		return nil, err
 	}
 
-	transport, err := newTransport(a, guard)
+	wire := &answer.Wire{}
+
+	transport, err := newTransport(a, guard, wire)
 	if err != nil {
 		return nil, err
 	}
 
 	secrets := a.secrets()
 
-	config, err := newConfig(a, transport, secrets)
+	config, err := newConfig(a, transport, wire, secrets)
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ const (
 // How much of unread answers a connection buffers, in bytes, and the largest headers. Go's own limits are 4 MiB for
 // each request, 1 GiB in all, and 10 MiB.
 const (
-	unreadPerRequest    = 1 << 20
+	unreadPerRequest    = 1 << 20 // answer.Wire allows for it
 	unreadPerConnection = 16 << 20
 	maxHeader           = 256 << 10
 )
@@ -47,7 +47,7 @@ const userAgent = "omni-controller"
 
 // newTransport returns a transport for one kubeconfig: client-go's shared cache of transports cannot be closed, and a
 // replaced kubeconfig must not leave connections behind.
-func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
+func newTransport(a *settings, guard dialguard.Guard, wire *answer.Wire) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
 		CAData: a.ca, CertData: a.certificate, KeyData: a.key, ServerName: a.serverName, NextProtos: []string{"h2", "http/1.1"},
 	}})
@@ -62,7 +62,7 @@ func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
 
 	return utilnet.SetTransportDefaults(&http.Transport{
 		Proxy:                  way.proxy,
-		DialContext:            way.dialer.DialContext,
+		DialContext:            wire.Dialer(way.dialer.DialContext),
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    handshakeTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
@@ -75,7 +75,7 @@ func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
 
 // newConfig returns the client configuration for consumers. The credentials are in its transport, not in its fields: it
 // can be copied and printed.
-func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets) (*rest.Config, error) {
+func newConfig(a *settings, transport http.RoundTripper, wire *answer.Wire, secrets *redact.Secrets) (*rest.Config, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
 		return nil, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
@@ -90,7 +90,7 @@ func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets
 
 	return &rest.Config{
 		Host:      a.server,
-		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated, budget: answer.NewBudget(clusterBytes)},
+		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated, wire: wire, budget: answer.NewBudget(clusterBytes)},
 		UserAgent: userAgent,
 		QPS:       clientQPS,
 		Burst:     clientBurst,
@@ -105,6 +105,7 @@ type sameHost struct {
 	host    string
 	secrets *redact.Secrets
 	next    http.RoundTripper
+	wire    *answer.Wire
 	budget  *answer.Budget // of this cluster
 }
 
@@ -118,7 +119,7 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("the workload cluster redirects to another host (%s), which is refused", request.URL.Host)
 	}
 
-	response, err := s.next.RoundTrip(askingForJSON(request))
+	response, err := s.wire.RoundTrip(s.next, askingForJSON(request))
 	if err != nil {
 		return nil, err // the caller is net/http
 	}
