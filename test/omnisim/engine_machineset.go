@@ -64,15 +64,15 @@ func (e *engine) reconcileSetMachines(ctx context.Context, view *clusterView, se
 
 	for _, machine := range view.machinesOf(set.Metadata().ID()) {
 		if !listed[machine.Metadata().ID()] {
-			failed = errors.Join(failed, e.leave(ctx, view, set, machine))
+			failed = errors.Join(failed, e.detach(ctx, view, set, machine))
 		}
 	}
 
 	return failed
 }
 
-// leave takes a machine that no node lists any more out of its set, as soon as etcd allows that.
-func (e *engine) leave(ctx context.Context, view *clusterView, set *omni.MachineSet, machine *omni.ClusterMachine) error {
+// detach takes a machine that no node lists any more out of its set, as soon as etcd allows that.
+func (e *engine) detach(ctx context.Context, view *clusterView, set *omni.MachineSet, machine *omni.ClusterMachine) error {
 	allowed, err := e.etcdAllows(ctx, view, set, machine.Metadata().ID())
 
 	switch {
