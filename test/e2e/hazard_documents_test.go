@@ -193,6 +193,41 @@ func documentHazards() []hazard {
 			machines:  sizes(2, map[string]int{"a": 1, "b": 1}),
 		},
 		{
+			name:  "machine replaced by a mistyped one",
+			given: twoWorkerSets,
+			when:  func(f *fleet) { f.apply(workersManifest("a", "c", "machines: ["+f.machines[1]+", "+mistyped+"]")) },
+			says:  []seen{stalled(v1alpha1.ReasonAwaitingApproval, "machine "+mistyped+" is not registered in Omni", `MachineSet "c-a"`, "approvedPlan")},
+			then: func(f *fleet) {
+				twoWorkerSets(f)
+				f.ready("c")
+			},
+		},
+		{
+			name: "only machine of the control plane mistyped",
+			when: func(f *fleet) { f.apply(controlPlaneManifest("c-cp", "c", mistyped)) },
+			says: []seen{stalled(v1alpha1.ReasonAwaitingApproval, "machine "+mistyped+" is not registered in Omni", `MachineSet "c-control-planes"`, "approvedPlan")},
+			then: func(f *fleet) {
+				f.apply(controlPlaneManifest("c-cp", "c", f.machines[0]))
+				f.ready("c")
+			},
+		},
+		{
+			name:  "set renamed with a mistyped machine",
+			given: twoWorkerSets,
+			when: func(f *fleet) {
+				f.inTime(func() {
+					f.remove("ow", "a")
+					f.put(workersManifest("renamed", "c", "machines: ["+f.machines[1]+", "+mistyped+"]"))
+				})
+			},
+			says: []seen{stalled(v1alpha1.ReasonAwaitingApproval, "machine "+mistyped+" is not registered in Omni", `MachineSet "c-renamed"`, "approvedPlan")},
+			then: func(f *fleet) {
+				f.remove("ow", "renamed")
+				twoWorkerSets(f)
+				f.ready("c")
+			},
+		},
+		{
 			name: "set comes back while Omni destroys it",
 			when: func(f *fleet) {
 				f.omni.Pause()
@@ -297,6 +332,9 @@ func documentHazards() []hazard {
 		},
 	}
 }
+
+// mistyped is the UUID of no machine.
+const mistyped = "99999999-9999-4999-8999-999999999999"
 
 // twoWorkerSets are a with machines 1 and 2, and b with none.
 func twoWorkerSets(f *fleet) {

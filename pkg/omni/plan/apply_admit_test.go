@@ -138,6 +138,7 @@ func TestRemovalsWaitForTheirTurn(t *testing.T) {
 
 			st := omnitest.NewFakeOmni()
 			mustSync(t, st, template)
+			knowMachine(t, st, omnitest.Machine4, "")
 
 			changed := strings.ReplaceAll(strings.Replace(template, test.old, test.new, 1), own, "")
 

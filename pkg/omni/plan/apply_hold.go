@@ -32,6 +32,8 @@ func (p *Plan) WouldHold(consent, admit func(Change) bool) []Change {
 //   - New machines of a place while a patch that goes there from another one is held: they would come without it.
 //   - New machines of a control plane while a machine that leaves it waits for its turn: a swap must not leave etcd
 //     with an even number of members until then.
+//   - What would be added to a set that lacks a machine, while a removal is held for that: each plan has to show again
+//     what belongs together.
 func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 	held := make([]bool, len(steps))
 	hasConsent := func(change Change) bool { return !change.needsConsent() || consent != nil && consent(change) }
@@ -45,7 +47,7 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 		}
 	}
 
-	behind := affected{sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}, manifests: map[string]bool{}}
+	behind := newAffected()
 
 	for i, s := range steps {
 		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.needsConsent()
@@ -69,14 +71,24 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 
 // affected is what the held steps of a plan affect.
 type affected struct {
-	sets, machines, controlPlanes, manifests map[string]bool
+	sets, machines, controlPlanes, manifests, lacking map[string]bool
 
 	moves []move
+}
+
+func newAffected() affected {
+	return affected{
+		sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}, manifests: map[string]bool{}, lacking: map[string]bool{},
+	}
 }
 
 // add records a held step.
 func (a *affected) add(s step, isTurn bool) {
 	a.addManifests(s)
+
+	for _, set := range s.lacks {
+		a.lacking[set] = true
+	}
 
 	if m, moved := moveOf(s.old, s.new); moved {
 		a.moves = append(a.moves, m)
@@ -114,6 +126,10 @@ func (a *affected) holds(s step) bool {
 	}
 
 	if slices.ContainsFunc(s.keepers, func(keeper resource.Resource) bool { return a.manifests[keeper.Metadata().ID()] }) {
+		return true
+	}
+
+	if s.lacking && a.lacking[s.set] {
 		return true
 	}
 

@@ -20,7 +20,8 @@ const maxRefusals = 10
 //     lists in it.
 //   - Of a machine, or of its patches, extensions and kernel arguments: nothing of that machine, and no machine leaves
 //     the set that the template lists it in.
-//   - No set is torn down while a new one could not be created, or lacks a machine: the new one may replace it.
+//   - No set is torn down while a new one could not be created, or lacks a machine: the new one may replace it. A set without
+//     any machine is new, too: Omni took it in an earlier run, and refuses its machines since.
 //
 // A teardown that has begun is finished, unless the whole cluster waits.
 type refusals struct {
@@ -28,7 +29,7 @@ type refusals struct {
 	sets, machines map[string]bool   // that do not go on
 	keeps          map[string]bool   // sets that no machine leaves
 	newSetMissing  bool              // a new set was not created, or lacks a machine
-	newSets        map[string]bool   // sets that the plan creates
+	newSets        map[string]bool   // sets that the plan creates, or that have no machine yet
 	wanted         map[string]string // the set in which the template lists a machine
 }
 
@@ -39,6 +40,8 @@ func newRefusals(plan *Plan) *refusals {
 		for _, machine := range set.Machines {
 			r.wanted[machine] = set.ID
 		}
+
+		r.newSets[set.ID] = !hasMachines(plan.Live, set.ID)
 	}
 
 	for _, s := range plan.steps {

@@ -16,9 +16,13 @@ import (
 )
 
 // TestRefusals checks which steps of a plan do not go on when Omni refuses the first one. The set demo-a is to have
-// machine1, and demo-b machine2.
+// machine1, demo-b machine2, and demo-empty, which has none yet, machine5.
 func TestRefusals(t *testing.T) {
-	plan := &Plan{Wanted: []SetState{{ID: "demo-a", Machines: []string{omnitest.Machine1}}, {ID: "demo-b", Machines: []string{omnitest.Machine2}}}}
+	wanted := []SetState{
+		{ID: "demo-a", Machines: []string{omnitest.Machine1}}, {ID: "demo-b", Machines: []string{omnitest.Machine2}},
+		{ID: "demo-empty", Machines: []string{"machine5"}},
+	}
+	live := []SetState{{ID: "demo-a", Machines: []string{omnitest.Machine3}}, {ID: "demo-b", Size: "pool/1"}, {ID: "demo-empty"}}
 	of := func(action Action, kind resource.Type, id, set string, machines ...string) step {
 		return step{change: Change{Action: action, Type: kind, ID: id, Set: set}, set: set, machines: machines}
 	}
@@ -53,18 +57,20 @@ func TestRefusals(t *testing.T) {
 		others  []step
 		want    []bool // that do not go on
 	}{
-		"the cluster":         {cluster, []step{newSet("demo-a"), clusterPatch, begun(lostSet)}, []bool{true, true, true}},
-		"a patch for all":     {clusterPatch, []step{newSet("demo-a"), lostSet}, []bool{true, true}},
-		"a manifest":          {manifest, []step{newSet("demo-a"), of(ActionDestroy, TypeManifestGroup, "old", "")}, []bool{true, true}},
-		"a new set":           {newSet("demo-a"), []step{node("demo-a", omnitest.Machine1), setPatch(ActionCreate, "demo-a"), machinePatch(ActionCreate, omnitest.Machine1)}, []bool{true, true, true}},
-		"the other set":       {newSet("demo-a"), []step{newSet("demo-b"), node("demo-b", omnitest.Machine2), machinePatch(ActionUpdate, omnitest.Machine2), cluster}, []bool{false, false, false, false}},
-		"its replacement":     {newSet("demo-a"), []step{lostSet, begun(lostSet), setPatch(ActionDestroy, "demo-old")}, []bool{true, false, true}},
-		"a moving machine":    {newSet("demo-a"), []step{lostNode("demo-b", omnitest.Machine1)}, []bool{true}},
-		"a machine elsewhere": {newSet("demo-a"), []step{lostNode("demo-b", omnitest.Machine3), destructive(changedSet("demo-b"))}, []bool{false, false}},
-		"a changed set":       {changedSet("demo-a"), []step{node("demo-a", omnitest.Machine1), lostNode("demo-a", omnitest.Machine4), lostSet}, []bool{true, true, false}},
-		"a set's patch":       {setPatch(ActionUpdate, "demo-a"), []step{newSet("demo-a"), node("demo-a", omnitest.Machine1), node("demo-b", omnitest.Machine2)}, []bool{true, true, false}},
-		"a machine":           {node("demo-a", omnitest.Machine1), []step{machinePatch(ActionCreate, omnitest.Machine1), lostNode("demo-a", omnitest.Machine3), node("demo-a", omnitest.Machine4)}, []bool{true, true, false}},
-		"a machine's patch":   {machinePatch(ActionCreate, omnitest.Machine1), []step{node("demo-a", omnitest.Machine1), lostNode("demo-a", omnitest.Machine3), node("demo-b", omnitest.Machine2)}, []bool{true, true, false}},
+		"a machine of a set that is empty": {node("demo-empty", "machine5"), []step{lostSet, begun(lostSet), lostNode("demo-a", omnitest.Machine4)}, []bool{true, false, false}},
+		"a machine of a set that has one":  {node("demo-a", omnitest.Machine1), []step{lostSet}, []bool{false}},
+		"the cluster":                      {cluster, []step{newSet("demo-a"), clusterPatch, begun(lostSet)}, []bool{true, true, true}},
+		"a patch for all":                  {clusterPatch, []step{newSet("demo-a"), lostSet}, []bool{true, true}},
+		"a manifest":                       {manifest, []step{newSet("demo-a"), of(ActionDestroy, TypeManifestGroup, "old", "")}, []bool{true, true}},
+		"a new set":                        {newSet("demo-a"), []step{node("demo-a", omnitest.Machine1), setPatch(ActionCreate, "demo-a"), machinePatch(ActionCreate, omnitest.Machine1)}, []bool{true, true, true}},
+		"the other set":                    {newSet("demo-a"), []step{newSet("demo-b"), node("demo-b", omnitest.Machine2), machinePatch(ActionUpdate, omnitest.Machine2), cluster}, []bool{false, false, false, false}},
+		"its replacement":                  {newSet("demo-a"), []step{lostSet, begun(lostSet), setPatch(ActionDestroy, "demo-old")}, []bool{true, false, true}},
+		"a moving machine":                 {newSet("demo-a"), []step{lostNode("demo-b", omnitest.Machine1)}, []bool{true}},
+		"a machine elsewhere":              {newSet("demo-a"), []step{lostNode("demo-b", omnitest.Machine3), destructive(changedSet("demo-b"))}, []bool{false, false}},
+		"a changed set":                    {changedSet("demo-a"), []step{node("demo-a", omnitest.Machine1), lostNode("demo-a", omnitest.Machine4), lostSet}, []bool{true, true, false}},
+		"a set's patch":                    {setPatch(ActionUpdate, "demo-a"), []step{newSet("demo-a"), node("demo-a", omnitest.Machine1), node("demo-b", omnitest.Machine2)}, []bool{true, true, false}},
+		"a machine":                        {node("demo-a", omnitest.Machine1), []step{machinePatch(ActionCreate, omnitest.Machine1), lostNode("demo-a", omnitest.Machine3), node("demo-a", omnitest.Machine4)}, []bool{true, true, false}},
+		"a machine's patch":                {machinePatch(ActionCreate, omnitest.Machine1), []step{node("demo-a", omnitest.Machine1), lostNode("demo-a", omnitest.Machine3), node("demo-b", omnitest.Machine2)}, []bool{true, true, false}},
 		"a patch of a machine that waits to leave its other set": {
 			machinePatch(ActionCreate, omnitest.Machine1), []step{lostNode("demo-b", omnitest.Machine1), lostNode("demo-a", omnitest.Machine3), lostNode("demo-b", omnitest.Machine4)}, []bool{true, true, false},
 		},
@@ -82,7 +88,7 @@ func TestRefusals(t *testing.T) {
 		"the end of a set": {lostSet, []step{setPatch(ActionDestroy, "demo-old"), machinePatch(ActionDestroy, omnitest.Machine3), lostNode("demo-a", omnitest.Machine4)}, []bool{true, true, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRefusals(&Plan{Wanted: plan.Wanted, steps: append([]step{test.refused}, test.others...)})
+			r := newRefusals(&Plan{Wanted: wanted, Live: live, steps: append([]step{test.refused}, test.others...)})
 			r.noteRefused(test.refused)
 
 			var got []bool

@@ -69,6 +69,9 @@ type Change struct {
 	// DocumentGone is true for a change that takes settings from a machine which stays, because its Machine document is gone. That
 	// may be the beginning of the deletion of the whole cluster. Such a change needs consent, and is no part of Hash.
 	DocumentGone bool
+	// Lacks says, for a removal, which machine the same plan adds in its place that cannot come. Such a removal needs an approval.
+	// It is no part of Key: an approval is for what is destroyed.
+	Lacks string
 	// TearingDown is true for the destroy of a resource that is already being torn down: it only has to be finished, and
 	// needs no consent again.
 	TearingDown bool

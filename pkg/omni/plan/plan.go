@@ -77,6 +77,10 @@ type step struct {
 	moved   []manifestObject
 	// joined are the other changes that the same write makes.
 	joined []Change
+	// lacks are the sets that lack a machine because of which this removal waits. lacking is true for what would be added to them
+	// and waits with it, and missing for a machine among that which cannot come: see findMissing.
+	lacks            []string
+	lacking, missing bool
 	// waits is true for a version that is not written because this Apply writes the other one.
 	waits bool
 }
@@ -140,7 +144,8 @@ func (p *Plan) Addition() (Change, bool) {
 //   - never takes a patch that changes its place from machines that are to leave, nor lets machines come before it is in
 //     their place (Plan.WaitingForOmni, or ErrCollision if both would have to have it at once);
 //   - writes the settings of machines before the machines come, also kernel arguments and settings that change;
-//   - does not change a version while Omni upgrades the other one (Plan.WaitingForOmni).
+//   - does not change a version while Omni upgrades the other one (Plan.WaitingForOmni);
+//   - says of which removals the replacement cannot come (Change.Lacks).
 //
 // A template that needed no change is not compared again while the state has what the comparison read (Checked).
 //
@@ -210,6 +215,10 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 
 	plan := builder.build(ctx, result, seen)
 	plan.orderSettings()
+
+	if err = plan.findMissing(ctx, st, builder.live); err != nil {
+		return nil, err
+	}
 
 	if err = plan.orderMoves(ctx, st, movesIn(result.Update)); err != nil {
 		return nil, err

@@ -80,8 +80,8 @@ func (s *Session) InspectLive(ctx context.Context, cluster string) (omni.Live, e
 }
 
 // Plan compares a template with the local copy: see plan.Sync. The template holds the cluster's name; name is only for
-// Ready, and must be the same (ErrTemplate). Errors: those of Ready and plan.Sync. After ErrCollision, the mirror calls
-// ClusterChanged for this cluster as soon as a colliding resource changes.
+// Ready, and must be the same (ErrTemplate). Errors: those of Ready and plan.Sync. After ErrCollision, and while the plan lacks
+// a machine, the mirror calls ClusterChanged for this cluster as soon as what it waits for changes.
 func (s *Session) Plan(ctx context.Context, name string, template *plan.Template, options plan.Options) (*plan.Plan, error) {
 	if err := s.Ready(name); err != nil {
 		return nil, err
@@ -90,7 +90,7 @@ func (s *Session) Plan(ctx context.Context, name string, template *plan.Template
 	planned, err := plan.Sync(ctx, s.mirror.State(), template, options)
 
 	// Await misses resources that became free before its call: plan again.
-	for attempt := 0; s.mirror.Await(name, plan.AwaitedBy(err)) && attempt < planAttempts; attempt++ {
+	for attempt := 0; s.mirror.Await(name, awaited(planned, err)) && attempt < planAttempts; attempt++ {
 		planned, err = plan.Sync(ctx, s.mirror.State(), template, options)
 	}
 
@@ -103,6 +103,15 @@ func (s *Session) Plan(ctx context.Context, name string, template *plan.Template
 	}
 
 	return planned, nil
+}
+
+// awaited returns what of other clusters, or of none, a plan waits for.
+func awaited(planned *plan.Plan, err error) []omni.ResourceKey {
+	if err != nil {
+		return plan.AwaitedBy(err)
+	}
+
+	return planned.Awaited()
 }
 
 // PlanDelete plans the next step of a cluster's deletion: see plan.Delete.

@@ -147,15 +147,16 @@ func ids(changes []plan.Change) []string {
 // The sum of all gates: nothing destructive ever passes with a suspension, a
 // lock or Observe; nothing asked for without being settled, and nothing else
 // without being approved, which is everything unless the policy is Apply and
-// the cluster is nobody else's.
+// the cluster is nobody else's, and what lacks its replacement.
 func TestGateNeverDestroysByAccident(t *testing.T) {
 	policies := []v1alpha1.ChangePolicy{
 		"", v1alpha1.ChangePolicyApply, v1alpha1.ChangePolicyConfirmDestructive, v1alpha1.ChangePolicyObserve, "Unknown",
 	}
-	ours, theirs := teardown("ours", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0))
-	planned := planned(ours, theirs)
-	record := Record{sets: appliedRecord{{ID: "ours", Size: "3"}}}
-	planned.Live = []plan.SetState{{ID: "ours", Size: "3"}, {ID: "theirs", Size: "3"}}
+	ours, theirs, lacking := teardown("ours", time.Unix(0, 0)), teardown("theirs", time.Unix(0, 0)), teardown("lacking", time.Unix(0, 0))
+	lacking.Lacks = "machine m is not registered in Omni"
+	planned := planned(ours, theirs, lacking)
+	record := Record{sets: appliedRecord{{ID: "lacking", Size: "3"}, {ID: "ours", Size: "3"}}}
+	planned.Live = []plan.SetState{{ID: "lacking", Size: "3"}, {ID: "ours", Size: "3"}, {ID: "theirs", Size: "3"}}
 
 	for bits := range 1 << 5 {
 		for _, policy := range policies {
@@ -179,6 +180,10 @@ func TestGateNeverDestroysByAccident(t *testing.T) {
 
 			if want := writes && g.approved; got.MayDestroy(theirs) != want {
 				t.Errorf("%+v: theirs %v", g, !want)
+			}
+
+			if want := writes && g.approved; got.MayDestroy(lacking) != want {
+				t.Errorf("%+v: lacking %v", g, !want)
 			}
 		}
 	}
@@ -230,6 +235,36 @@ func TestGateMessages(t *testing.T) {
 
 	if got := howToApprove(cluster, hash); got != command {
 		t.Errorf("got  %s", got)
+	}
+}
+
+// What is missing comes first, and once, whatever waits for it.
+func TestMessageOfWhatIsMissing(t *testing.T) {
+	first, second := teardown("demo-a", time.Unix(0, 0)), teardown("demo-b", time.Unix(0, 0))
+	first.Lacks = `machine m is not registered in Omni, and MachineSet "demo-new" lists it`
+	second.Lacks = first.Lacks
+	made := planned(first, second)
+	record := Record{sets: appliedRecord{{ID: "demo-a"}, {ID: "demo-b"}}}
+	hash := plan.HashOf(made.Changes)
+	command := `read status.plan, then approve it: kubectl patch omnicluster demo -n team --field-manager=by-hand --type=merge -p '{"spec":{"approvedPlan":"` + hash + `"}}'`
+	missing := `machine m is not registered in Omni, and MachineSet "demo-new" lists it: nothing leaves for it. ` +
+		`Correct the list, or have the machine come, and the change goes on by itself. `
+
+	for name, test := range map[string]struct {
+		gate gate
+		want string
+	}{
+		"waits":    {gate{}, missing + `2 to destroy (2 destructive); these wait for approval: destroy MachineSet "demo-a" (3 -> none); destroy MachineSet "demo-b" (3 -> none); ` + command},
+		"approved": {gate{approved: true}, ""},
+		"to be confirmed": {
+			gate{policy: v1alpha1.ChangePolicyConfirmDestructive},
+			missing + `2 to destroy (2 destructive); these wait for approval: destroy MachineSet "demo-a" (3 -> none); destroy MachineSet "demo-b" (3 -> none); ` + command,
+		},
+	} {
+		policy := cmp.Or(test.gate.policy, v1alpha1.ChangePolicyApply)
+		if got := test.gate.decideItems(itemsOf(made, record, policy, "")).Outcome().Message(); got != test.want {
+			t.Errorf("%s:\ngot  %s\nwant %s", name, got, test.want)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package consent
 
 import (
+	"cmp"
 	"slices"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -61,7 +62,8 @@ type Item struct {
 	Hold   Hold
 	Needs  Need
 	// WhyApproval is the reason why the documents are not enough for this change: this object did not make what it
-	// destroys, or no document is enough for any change now. Empty if they are, or if only the policy wants an approval.
+	// destroys, what is to take its place cannot come, or no document is enough for any change now. Empty if they are, or if only
+	// the policy wants an approval.
 	WhyApproval string
 	// Took is true if Omni took the change in this run; for a destruction, if it begins in this run.
 	Took bool
@@ -106,8 +108,8 @@ func (i Item) order() int {
 }
 
 // itemsOf returns the items of a plan. A destructive change needs an approval unless the policy is Apply; it always
-// needs one if no document is enough for the reason that whyUntrusted has, and if this object did not make what the change
-// destroys. Settings whose document is gone only settle: a prune deletes documents before the OmniCluster, which may stay.
+// needs one if no document is enough for the reason that whyUntrusted has, if this object did not make what the change
+// destroys, and if what is to take its place cannot come: then the list has a mistyped machine, or one that comes later. Settings whose document is gone only settle: a prune deletes documents before the OmniCluster, which may stay.
 func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, whyUntrusted string) []Item {
 	items := make([]Item, 0, len(planned.Changes)+len(planned.WaitingForOmni))
 	trusts := whyUntrusted == "" && (policy == v1alpha1.ChangePolicyApply || policy == "")
@@ -116,7 +118,7 @@ func itemsOf(planned *plan.Plan, record Record, policy v1alpha1.ChangePolicy, wh
 		item := Item{Change: change, State: Planned}
 
 		if change.Destructive && !change.TearingDown {
-			item.WhyApproval = record.foreign(change, planned)
+			item.WhyApproval = cmp.Or(record.foreign(change, planned), change.Lacks)
 			item.Needs = NeedsApproval
 
 			if trusts && item.WhyApproval == "" {

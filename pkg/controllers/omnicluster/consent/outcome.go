@@ -78,9 +78,9 @@ func (d Decision) untilSettled() string {
 // Summary returns the number of changes, and the owner whose cluster is about to be adopted.
 func (d Decision) Summary() string { return Summary(d.facts.Plan) + d.facts.Claim.Takeover() }
 
-// summaryWithDestructive returns the number of changes, and how many of them destroy something.
+// summaryWithDestructive returns what is missing, the number of changes, and how many of them destroy something.
 func (d Decision) summaryWithDestructive() string {
-	text := Summary(d.facts.Plan)
+	text := d.whatIsMissing() + Summary(d.facts.Plan)
 	if count := len(d.destructive()); count > 0 {
 		text = fmt.Sprintf("%s (%d destructive)", text, count)
 	}
@@ -108,7 +108,7 @@ func (d Decision) nameNeedApproval() string {
 		}
 
 		text := item.Change.String()
-		if item.WhyApproval != "" {
+		if item.WhyApproval != "" && item.WhyApproval != item.Change.Lacks { // whatIsMissing has told that
 			text += ": " + item.WhyApproval
 		}
 
@@ -116,6 +116,25 @@ func (d Decision) nameNeedApproval() string {
 	}
 
 	return words.Few(named, maxNamed, "; ")
+}
+
+// whatIsMissing returns the beginning of a message: which machines cannot come in the place of what waits for approval, and what
+// helps. Empty if none is missing.
+func (d Decision) whatIsMissing() string {
+	var missing []string
+
+	for _, item := range d.Items {
+		if lacks := item.Change.Lacks; lacks != "" && d.asksForApproval(item) && !slices.Contains(missing, lacks) {
+			missing = append(missing, lacks)
+		}
+	}
+
+	if len(missing) == 0 {
+		return ""
+	}
+
+	return words.Few(missing, maxNamed, "; ") +
+		": nothing leaves for it. Correct the list, or have the machine come, and the change goes on by itself. "
 }
 
 // othersLeftAlone returns the part of a message that says how many changes an approval does not make.
