@@ -228,6 +228,29 @@ func documentHazards() []hazard {
 			},
 		},
 		{
+			name:  "machine list emptied",
+			given: twoWorkerSets,
+			when:  func(f *fleet) { f.run("patch", "ow", "a", "--type=merge", "-p", `{"spec":{"machines":null}}`) },
+			says: []seen{
+				notSynced(v1alpha1.ReasonWaitingToSettle, "MachineSetNode", `OmniWorkers "a" lists no machine any more`),
+				{v1alpha1.ConditionReady, metav1.ConditionTrue, "", []string{"destroyed since", `no machine is listed in OmniWorkers "a"`}},
+			},
+			destroyed: []string{"MachineSetNode m1", "MachineSetNode m2"},
+			machines:  sizes(2, map[string]int{"a": 0, "b": 0}),
+			then: func(f *fleet) {
+				f.wait("warnings", func() error {
+					events := f.run("get", "events", "-o", `jsonpath={range .items[*]}{.type} {.reason} {.involvedObject.kind} {.message}{"\n"}{end}`)
+					for _, object := range []string{"OmniCluster", "OmniWorkers"} {
+						if !strings.Contains(events, "Warning WillDestroy "+object) {
+							return fmt.Errorf("none of %s in %s", object, events)
+						}
+					}
+
+					return nil
+				})
+			},
+		},
+		{
 			name: "set comes back while Omni destroys it",
 			when: func(f *fleet) {
 				f.omni.Pause()

@@ -123,7 +123,22 @@ func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1a
 		return loop.Wait(0, v1alpha1.ReasonClusterOnHold, "OmniCluster %q %s", cluster.Name, held)
 	}
 
+	if settling := settlingMessage(cluster); settling != "" {
+		return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q: %s", cluster.Name, settling)
+	}
+
 	return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q has not applied this generation yet; see its conditions", cluster.Name)
+}
+
+// settlingMessage returns what a cluster says of the changes that wait for the settle time; empty if none does. Who has emptied a list
+// by mistake looks at the set first.
+func settlingMessage(cluster *v1alpha1.OmniCluster) string {
+	synced := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSynced)
+	if synced == nil || synced.Status == metav1.ConditionTrue || synced.Reason != v1alpha1.ReasonWaitingToSettle {
+		return ""
+	}
+
+	return synced.Message
 }
 
 const (
@@ -207,6 +222,8 @@ func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 	case !set.Ready:
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni does not say that the set is ready: it is %s, with %d of %d machines healthy%s%s%s",
 			phase(set.Phase), set.Machines.Healthy, set.Machines.Requested, missingMachines(set.Machines, cluster.Name), lockedUpdates(set.LockedUpdates), heldTalos(cluster))
+	case set.Machines.Requested == 0:
+		return loop.Continue(v1alpha1.ReasonMachinesReady, "the set has no machine, and is to have none")
 	default:
 		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy%s%s",
 			set.Machines.Healthy, set.Machines.Requested, lockedUpdates(set.LockedUpdates), heldTalos(cluster))

@@ -43,7 +43,7 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome
 		return loop.Wait(0, availableReason(reason), "%s", message), nil
 	}
 
-	return loop.Continue(v1alpha1.ReasonRunning, "%s", message), nil
+	return loop.Continue(v1alpha1.ReasonRunning, "%s", message+r.whatWent(s)), nil
 }
 
 // hideSecrets removes what came from Secrets from the names of objects: whole manifests can come from one.

@@ -37,14 +37,16 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 		return consent.Decision{}, err
 	}
 
+	slips, before := findSlips(s), r.settlingOf(s)
 	decision := consent.Decide(consent.Facts{
 		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, NamespaceUnknown: unknown,
-		Moved: s.moved, Plan: s.plan, SecondWriter: r.secondWriter(s),
-		Gate: s.gate, Settling: r.settlingOf(s), SettleTime: r.options.SettleTime, Deleted: r.prunes.in(s.cluster.Namespace),
+		Moved: s.moved, Plan: s.plan, Slips: textsOf(slips), SecondWriter: r.secondWriter(s),
+		Gate: s.gate, Settling: before, SettleTime: r.options.SettleTime, Deleted: r.prunes.in(s.cluster.Namespace),
 		Documents: documentsKey(s), Joining: r.processStates.of(s.cluster).joining, JoinSettleTime: r.options.JoinSettleTime,
 		Now: r.options.Now(),
 	})
 	r.keepSettling(s, decision.Settling)
+	r.warn(s.cluster, decision.Warning(before), slips)
 	r.processStates.of(s.cluster).joining = decision.Joining
 	r.noteAdmitted(ctx, s, decision.Rollout())
 

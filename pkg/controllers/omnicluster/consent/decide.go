@@ -25,6 +25,8 @@ type Facts struct {
 	Moved map[string]string
 	// Plan has the changes to make.
 	Plan *plan.Plan
+	// Slips says for messages, by machine set, why a destruction looks like a slip. It decides nothing.
+	Slips map[string]string
 	// SecondWriter describes who else writes the cluster; empty if nobody is known.
 	SecondWriter string
 	// Gate has the conditions of the rollout policies.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/words"
@@ -95,7 +96,36 @@ func (d Decision) summaryWithNames() string {
 		text += " (" + named + ")"
 	}
 
-	return text
+	return text + d.slips(d.needingConsent())
+}
+
+// slips returns the part of a message that says why changes look like a slip; empty if they do not.
+func (d Decision) slips(changes []plan.Change) string {
+	var slips []string
+
+	for _, change := range changes {
+		if slip := d.facts.Slips[change.Set]; slip != "" && !slices.Contains(slips, slip) {
+			slips = append(slips, slip)
+		}
+	}
+
+	if len(slips) == 0 {
+		return ""
+	}
+
+	return ": " + words.Few(slips, maxNamed, "; ")
+}
+
+// Warning returns what the documents ask to destroy, once the settle time is over, for the event when it begins. before are the settle
+// times of the run before. Empty if nothing begins to settle in this run, or only what destroys nothing.
+func (d Decision) Warning(before Settling) string {
+	settling := slices.DeleteFunc(d.needing(NeedsSettling), func(change plan.Change) bool { return !change.Destructive })
+	if len(settling) == 0 || !d.Settling.beginsAfter(before) {
+		return ""
+	}
+
+	return fmt.Sprintf("will be destroyed in Omni after the settle time: %s%s. To keep it, take the change back, or set spec.suspend: true meanwhile",
+		ChangeNames(settling), d.slips(settling))
 }
 
 // nameNeedApproval lists a few of the changes that need approval, with the reasons.

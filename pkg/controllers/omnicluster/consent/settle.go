@@ -66,6 +66,11 @@ func (s Settling) settle(uid types.UID, keys []string, deleted, now time.Time, s
 	return s
 }
 
+// beginsAfter reports whether the settle time of a set that is not settled begins with this state, and not with the one before.
+func (s Settling) beginsAfter(before Settling) bool {
+	return s.Has() && !s.settled && (s.uid != before.uid || !slices.Equal(s.keys, before.keys))
+}
+
 // remaining returns how long the set still has to stay unchanged.
 func (s Settling) remaining(now time.Time, settleTime time.Duration) time.Duration {
 	if s.settled || len(s.keys) == 0 {

@@ -1,0 +1,35 @@
+package omnicluster
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A list that is emptied asks for its machines to go. Before they do, everybody who looks is warned, and afterwards it is said.
+func TestEmptiedList(t *testing.T) {
+	f := runningList(t)
+
+	f.list("w")
+	cluster := f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	says(t, message(cluster, "Synced"), `MachineSetNode "`+f.machines[1]+`"`, `OmniWorkers "w" lists no machine any more`)
+	f.quiet()
+
+	for _, object := range []string{"will be destroyed in Omni after the settle time", `OmniCluster "demo": will be destroyed`} {
+		if !f.hasEvent("Warning", "WillDestroy", object, `MachineSetNode "`+f.machines[1]+`"`, "lists no machine any more", "spec.suspend") {
+			t.Errorf("no warning %q in %q", object, f.events.All())
+		}
+	}
+
+	f.advance(settleTime)
+	cluster = f.until("Ready", metav1.ConditionTrue, "Running")
+	says(t, message(cluster, "Ready"), "destroyed since", `MachineSetNode "`+f.machines[1]+`"`, `no machine is listed in OmniWorkers "w"`)
+	f.quiet()
+
+	f.advance(2 * destroyedShown)
+	f.run()
+
+	if text := message(f.get(), "Ready"); text != `Omni runs the cluster: 1 of 1 machines healthy; no machine is listed in OmniWorkers "w"` {
+		t.Error(text)
+	}
+}
