@@ -30,12 +30,16 @@ func RecordOf(status v1alpha1.OmniClusterStatus, live omni.Live) Record {
 
 // WithMoved returns the record with the sets whose OmniWorkers names another OmniCluster now: its name by the set's ID.
 func (r Record) WithMoved(to map[string]string) Record {
-	return Record{sets: r.sets.withMoved(to), manifests: r.manifests}
+	r.sets = r.sets.withMoved(to)
+
+	return r
 }
 
 // WithWorkers returns the record with the names of the OmniWorkers that ask for its sets now, by the set's ID.
 func (r Record) WithWorkers(names map[string]string) Record {
-	return Record{sets: r.sets.withWorkers(names), manifests: r.manifests}
+	r.sets = r.sets.withWorkers(names)
+
+	return r
 }
 
 // Store writes the record into a status.
