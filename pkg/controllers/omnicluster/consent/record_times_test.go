@@ -96,6 +96,10 @@ func TestRecordTimesAreUpdated(t *testing.T) {
 		}
 	}
 
+	if named := (Record{times: recordTimes{"w": storedAt(1)}}).WithMoved(nil).WithWorkers(nil); !named.times.records("w", at(1)) {
+		t.Error("the times are lost where sets get names")
+	}
+
 	later := Record{times: recordTimes{"w": storedAt(2)}}
 	if before := (Record{times: recordTimes{"w": storedAt(1), "x": storedAt(1)}}); !later.Exceeds(before) || (Record{times: recordTimes{"x": storedAt(1)}}).Exceeds(before) {
 		t.Error("a record exceeds another if it has another time")
