@@ -152,12 +152,16 @@ func (a *attacker) syncOf(kubeconfig string) string {
 
 // render asks for a release of a chart with one template, and waits until it is refused with these words.
 func (a *attacker) render(name, template string, words ...string) {
-	a.release(name, template)
+	a.addChart(name, template)
+	a.release(name)
 	a.refusedForGood("ohr", name, append(words, name)...)
 }
 
-func (a *attacker) release(name, template string) {
+func (a *attacker) addChart(name, template string) {
 	a.charts.Add(chartserver.Chart{Name: name, Version: "1.0.0", Files: map[string]string{"templates/all.yaml": template}})
+}
+
+func (a *attacker) release(name string) {
 	a.apply(strings.Replace(a.releaseOf(name, "1.0.0"), "chart: demo", "chart: "+name, 1))
 }
 
@@ -166,7 +170,11 @@ func (a *attacker) repeat() {
 	sizes := []int{140, 300, 500, 800, 1500} // millions
 
 	for _, size := range sizes {
-		a.release(fmt.Sprintf("repeats-%d", size), fmt.Sprintf(`{{ repeat %d000000 "a" | len }}`, size))
+		a.addChart(fmt.Sprintf("repeats-%d", size), fmt.Sprintf(`{{ repeat %d000000 "a" | len }}`, size))
+	}
+
+	for _, size := range sizes { // after all charts: an index that was read is fresh for a while
+		a.release(fmt.Sprintf("repeats-%d", size))
 	}
 
 	for _, size := range sizes {
