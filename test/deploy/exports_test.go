@@ -161,6 +161,11 @@ spec:
 	}
 
 	eventually(t, r.hub, "the exported Secret", is("secret/exported-kubeconfig"), secrets...)
-	kubectl(t, r.hub, "", "delete", "omnikubeconfigexport", "exported", "-n", "team-a")
+
+	_, warning, err := r.hub.KubectlInput(t.Context(), nil, "delete", "omnikubeconfigexport", "exported", "-n", "team-a")
+	if err != nil || !strings.Contains(warning, `deletes Secret "flux-system/exported-kubeconfig"`) {
+		t.Errorf("the deletion of the export: %v; warnings: %q", err, warning)
+	}
+
 	eventually(t, r.hub, "the Secret to go with its export", is(""), secrets...)
 }

@@ -117,7 +117,7 @@ func testController(t *testing.T, stack *Stack) {
 		t.Fatal(err)
 	}
 
-	if args := second.Args(); !strings.HasSuffix(args, "--leader-elect=true --allowed-networks=127.0.0.0/8 --all-namespaces --namespace=other") {
+	if args := second.Args(); !strings.HasSuffix(args, "--leader-elect=true --allowed-networks=127.0.0.0/8 --all-namespaces --join-settle-time=100ms --namespace=other") {
 		t.Errorf("the second controller has flags %q", args)
 	}
 
