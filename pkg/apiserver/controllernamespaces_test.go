@@ -67,6 +67,6 @@ func TestNamespacesWithoutController(t *testing.T) {
 	wants("the same spec", 0, change(`{"spec":{"locked":true}}`))
 	wants("a label", 0, change(`{"metadata":{"labels":{"a":"b"}}}`))
 	wants("the status", 0, change(`{"status":{"observedGeneration":1}}`, "status"))
-	wants("deletion", 1, machines.Delete(t.Context(), "m", metav1.DeleteOptions{}))
+	wants("deletion, which also says what goes", 2, machines.Delete(t.Context(), "m", metav1.DeleteOptions{}))
 	wants("the end of its finalizer", 0, change(`{"metadata":{"finalizers":null}}`))
 }

@@ -223,7 +223,7 @@ func judgeSet(cluster *v1alpha1.OmniCluster, name string) loop.Outcome {
 		return loop.Wait(0, v1alpha1.ReasonMachinesNotReady, "Omni does not say that the set is ready: it is %s, with %d of %d machines healthy%s%s%s",
 			phase(set.Phase), set.Machines.Healthy, set.Machines.Requested, missingMachines(set.Machines, cluster.Name), lockedUpdates(set.LockedUpdates), heldTalos(cluster))
 	case set.Machines.Requested == 0:
-		return loop.Continue(v1alpha1.ReasonMachinesReady, "the set has no machine, and is to have none")
+		return loop.Continue(v1alpha1.ReasonMachinesReady, "the set has no machine, and is to have none%s%s", lockedUpdates(set.LockedUpdates), heldTalos(cluster))
 	default:
 		return loop.Continue(v1alpha1.ReasonMachinesReady, "%d of %d machines are healthy%s%s",
 			set.Machines.Healthy, set.Machines.Requested, lockedUpdates(set.LockedUpdates), heldTalos(cluster))
