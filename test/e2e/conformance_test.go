@@ -189,9 +189,13 @@ func TestGarbageCollectionBothWays(t *testing.T) {
 
 	s.run("delete", "configmap", "owner", "--wait=false")
 	s.run("delete", "ow", "parent", "--cascade=foreground", "--wait=false")
-	s.waitGone("ow", "child")
 	s.waitGone("configmap", "child")
 	s.waitGone("ow", "parent")
+
+	// What has effects elsewhere stays until its deletion is confirmed. The garbage collector tries again.
+	s.garbageCollectorRefused("omniworkers", "child")
+	s.run("annotate", "ow", "child", "omni.texashpc.com/confirm-deletion=child")
+	s.waitGone("ow", "child")
 
 	if _, err := s.try("get", "ow", "kept"); err != nil {
 		t.Error(err)

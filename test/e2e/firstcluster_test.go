@@ -119,15 +119,24 @@ func (n *newcomer) join(name string) {
 
 	nodes := n.workload.Client().CoreV1().Nodes()
 
-	node, err := nodes.Create(n.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	var node *corev1.Node
+
+	_, err := nodes.Create(n.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	if err != nil {
 		n.t.Fatal(err)
 	}
 
-	node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
-	if _, err := nodes.UpdateStatus(n.t.Context(), node, metav1.UpdateOptions{}); err != nil {
-		n.t.Fatal(err)
-	}
+	// Controllers of the workload cluster change a new node, too.
+	n.wait("the status of the node", func() error {
+		if node, err = nodes.Get(n.t.Context(), name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Now()}}
+		_, err = nodes.UpdateStatus(n.t.Context(), node, metav1.UpdateOptions{})
+
+		return err
+	})
 
 	n.t.Cleanup(func() {
 		if err := nodes.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {

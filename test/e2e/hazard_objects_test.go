@@ -94,8 +94,11 @@ func objectHazards() []hazard {
 				f.waitCondition("oconn", "omni", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 				f.ready("c")
 			},
-			says:    []seen{ready()},
-			then:    func(f *fleet) { f.deleted("c") },
+			says: []seen{ready()},
+			then: func(f *fleet) {
+				f.run("delete", "ocl", "c", "--wait=false")
+				f.deleted("c")
+			},
 			finally: []string{"Cluster c"},
 		},
 		{

@@ -40,7 +40,7 @@ func (r *reconciler) decide(ctx context.Context, s *scope) (consent.Decision, er
 	slips, before := findSlips(s), r.settlingOf(s)
 	decision := consent.Decide(consent.Facts{
 		Cluster: s.cluster, Claim: claimOf(s), Adopting: s.seen.adopting, NamespaceGoes: namespaceGoes, NamespaceUnknown: unknown,
-		Moved: s.moved, Plan: s.plan, Slips: textsOf(slips), SecondWriter: r.secondWriter(s),
+		Moved: s.moved, Workers: workersOfSets(s), Plan: s.plan, Slips: textsOf(slips), SecondWriter: r.secondWriter(s),
 		Gate: s.gate, Settling: before, SettleTime: r.options.SettleTime, Deleted: r.prunes.in(s.cluster.Namespace),
 		Documents: documentsKey(s), Joining: r.processStates.of(s.cluster).joining, JoinSettleTime: r.options.JoinSettleTime,
 		Now: r.options.Now(),

@@ -84,7 +84,10 @@ func (a *applier) create(ctx context.Context, s step) error {
 			a.result.Created = map[string]time.Time{}
 		}
 
-		a.result.Created[s.change.ID] = wanted.Metadata().Created()
+		// The client's Create does not return when Omni made it. If this fails, the next plan finds the time.
+		if made, err := a.live.Get(ctx, wanted.Metadata()); err == nil {
+			a.result.Created[s.change.ID] = made.Metadata().Created()
+		}
 	}
 
 	a.record(*wanted.Metadata(), omni.EffectCreated)

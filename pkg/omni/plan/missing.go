@@ -80,9 +80,9 @@ func (p *Plan) joinMissing(missing map[string]string, live []SetState) {
 		}
 
 		switch {
-		case s.change.Type == TypeMachineSetNode && missing[s.set] != "":
+		case missing[s.set] != "" && (s.change.Type == TypeMachineSetNode || s.change.Action == ActionUpdate): // or its class
 			s.lacks = []string{s.set}
-		case s.change.Type == TypeMachineSet && len(begins) > 0:
+		case s.change.Type == TypeMachineSet && s.change.Action == ActionDestroy && len(begins) > 0:
 			s.lacks = begins
 		default:
 			continue
@@ -107,11 +107,12 @@ func (p *Plan) Awaited() []omni.ResourceKey {
 	return keys
 }
 
-// takesMachines reports whether a step takes machines out of a set, and has not begun: by name, or with the set.
+// takesMachines reports whether a step takes machines out of a set, and has not begun: by name, with the set, or because the set leaves
+// its machine class or has fewer of it.
 func (s step) takesMachines() bool {
 	isMachines := s.change.Type == TypeMachineSetNode || s.change.Type == TypeMachineSet
 
-	return isMachines && s.change.Action == ActionDestroy && s.change.destroys()
+	return isMachines && s.change.Action != ActionCreate && s.change.destroys()
 }
 
 // whyMissing returns why a machine cannot come into a cluster now; empty if it can.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	stdcmp "cmp"
 	"slices"
 	"testing"
 
@@ -48,6 +49,7 @@ func TestPlanFindsMissingMachines(t *testing.T) {
 	}
 
 	for name, test := range map[string]struct {
+		before   string // the whole template; default: omnitest.FullTemplate
 		document string
 		known    map[string]string // machines, with their clusters
 		lacks    map[string]string // by what is destroyed
@@ -109,6 +111,12 @@ func TestPlanFindsMissingMachines(t *testing.T) {
 			document: omnitest.ControlPlaneDocument + "---\nkind: Workers\nname: renamed\nmachineClass:\n  name: pool\n  size: 2\n",
 			held:     []string{"destroy MachineSet demo-workers"},
 		},
+		"the class of the set replaced by a list": {
+			before:   omnitest.ClusterDocument + omnitest.ControlPlaneDocument + "---\nkind: Workers\nname: workers\nmachineClass:\n  name: pool\n  size: 2\n",
+			document: omnitest.ControlPlaneDocument + listedWorkers("workers", omnitest.Machine4),
+			lacks:    map[string]string{"demo-workers": unknown("workers")},
+			held:     []string{"create MachineSetNode " + omnitest.Machine4, "update MachineSet demo-workers"},
+		},
 		"a set that goes beside a control plane that lacks one": {
 			document: controlPlane(omnitest.Machine4),
 			lacks:    map[string]string{omnitest.Machine1: unknown("control-planes")},
@@ -119,7 +127,7 @@ func TestPlanFindsMissingMachines(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := omnitest.NewFakeOmni()
-			mustSync(t, st, omnitest.FullTemplate)
+			mustSync(t, st, stdcmp.Or(test.before, omnitest.FullTemplate))
 
 			for machine, cluster := range test.known {
 				knowMachine(t, st, machine, cluster)

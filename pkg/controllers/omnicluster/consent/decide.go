@@ -23,6 +23,8 @@ type Facts struct {
 	NamespaceUnknown string
 	// Moved are the recorded machine sets whose OmniWorkers names another OmniCluster now: its name by the set's ID.
 	Moved map[string]string
+	// Workers are the names of the OmniWorkers that ask for sets now, by the set's ID: such a set has not moved, or is back.
+	Workers map[string]string
 	// Plan has the changes to make.
 	Plan *plan.Plan
 	// Slips says for messages, by machine set, why a destruction looks like a slip. It decides nothing.
@@ -71,7 +73,7 @@ type Decision struct {
 func Decide(f Facts) Decision {
 	spec := f.Cluster.Spec
 	d := Decision{
-		facts: f, holdOfAll: f.holdOfAll(), lacking: f.lacking(), record: RecordOf(f.Cluster.Status, f.Claim.Live).WithMoved(f.Moved),
+		facts: f, holdOfAll: f.holdOfAll(), lacking: f.lacking(), record: RecordOf(f.Cluster.Status, f.Claim.Live).WithMoved(f.Moved).WithWorkers(f.Workers),
 	}
 	d.Items = itemsOf(f.Plan, d.record, spec.ChangePolicy, f.whyUntrusted())
 
@@ -85,7 +87,7 @@ func Decide(f Facts) Decision {
 		}
 	}
 
-	joins := slices.ContainsFunc(f.Plan.Changes, plan.Change.BringsMachines)
+	joins := slices.ContainsFunc(f.Plan.Changes, func(change plan.Change) bool { return change.BringsMachines() && !d.leavesAlone(change) })
 	d.Joining = f.Joining.next(f.Documents, joins, f.Now, f.JoinSettleTime)
 	d.machinesWait = joins && !d.Joining.open
 

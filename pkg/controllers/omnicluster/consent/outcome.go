@@ -41,7 +41,7 @@ func (d Decision) Outcome() loop.Outcome {
 			text += ", also what is approved: " + d.lacking
 		}
 
-		return loop.Wait(0, v1alpha1.ReasonNamespaceDeleting, "%s", text)
+		return loop.Wait(d.joinsIn(), v1alpha1.ReasonNamespaceDeleting, "%s", text)
 	}
 
 	return d.documentsOutcome()

@@ -85,13 +85,20 @@ func (d Decision) turnResult(gated []Item, before v1alpha1.OmniClusterRollout) (
 		}
 
 		return v1alpha1.RolloutReturned, nil
-	case len(left) > 0, d.destroying(), !d.facts.Gate.Turn.wasWell(d.facts.Now):
+	case len(left) > 0, d.turnWaits(before), d.destroying(), !d.facts.Gate.Turn.wasWell(d.facts.Now):
 		return "", nil
 	case len(gated) > 0 && !begun: // nothing was written, and the documents now ask for other changes: it was not used
 		return v1alpha1.RolloutReturned, nil
 	default:
 		return v1alpha1.RolloutDone, nil
 	}
+}
+
+// turnWaits reports whether changes of a turn wait for documents, or to settle: they are not made, although no rollout holds them.
+func (d Decision) turnWaits(before v1alpha1.OmniClusterRollout) bool {
+	return slices.ContainsFunc(d.Items, func(item Item) bool {
+		return (item.Hold == HoldDocuments || item.Hold == HoldSettling) && slices.Contains(before.Changes, d.salted(item.Change))
+	})
 }
 
 // now returns the time of the run in the precision of the API.
