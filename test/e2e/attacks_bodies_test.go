@@ -9,7 +9,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -30,13 +29,11 @@ const (
 // proxy, and slow ones through it, of users whom priority and fairness lets pass. Each is read or refused within its bounds, and another
 // tenant is served meanwhile.
 func TestAttackBodies(t *testing.T) {
-	if os.Getenv("ATTACKS") == "" {
-		t.Skip("make attacks runs it")
-	}
+	attackOnly(t)
 
 	hub := startAttacked(t)
 	well := fleetIn(spaceOn(t, hub, "well"))
-	tenant := attackerIn(releasingIn(deliveryIn(fleetIn(spaceOn(t, hub, "tenant")))))
+	tenant := tenantOn(t, hub)
 
 	well.demandOne(0)
 	tenant.fillNamespace()
@@ -49,7 +46,7 @@ func TestAttackBodies(t *testing.T) {
 		{"600 bodies of 1 MiB that do not end, beside a full store", "620 MiB more than the store", sendSlowly},
 	} {
 		t.Run(attack.name, func(t *testing.T) {
-			meter := watchMemory(t, "omni-apiserver", hub.OmniAPIServer, apiServerLimit)
+			check := watchPrograms(t, hub)
 			times := watchRequests(t, well.in(t))
 
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -60,8 +57,7 @@ func TestAttackBodies(t *testing.T) {
 
 			// A write, too.
 			well.in(t).run("annotate", "--overwrite", "omnicluster", demanded(0), "attacked="+fmt.Sprint(len(attack.name)))
-			meter.check(t)
-			t.Logf("| %s | %s | %d | 0 |", attack.name, attack.before, meter.peak>>20)
+			check(attack.name, attack.before)
 		})
 	}
 }

@@ -130,8 +130,8 @@ func judgeSynced(object client.Object, cluster *v1alpha1.OmniCluster, refs []v1a
 	return loop.Wait(0, v1alpha1.ReasonWaitingForSync, "OmniCluster %q has not applied this generation yet; see its conditions", cluster.Name)
 }
 
-// settlingMessage returns what a cluster says of the changes that wait for the settle time; empty if none does. Who has emptied a list
-// by mistake looks at the set first.
+// settlingMessage returns what a cluster says of the changes that wait for the settle time; empty if none does. A user who has
+// emptied a list by mistake looks at the set first.
 func settlingMessage(cluster *v1alpha1.OmniCluster) string {
 	synced := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionSynced)
 	if synced == nil || synced.Status == metav1.ConditionTrue || synced.Reason != v1alpha1.ReasonWaitingToSettle {
