@@ -297,7 +297,7 @@ func (a *attacker) fillNamespace() {
 
 			switch {
 			case status == http.StatusCreated:
-			case strings.Contains(answer, "etcdserver: request timed out"): // a disk that does not keep up; the next name is as good
+			case strings.Contains(answer, storageSlow): // the next name is as good
 			default:
 				if status != http.StatusForbidden || !strings.Contains(answer, "exceeded quota") {
 					a.t.Errorf("%d %s", status, answer)

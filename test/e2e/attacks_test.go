@@ -25,6 +25,9 @@ const (
 // attackTimeout is how long a state is waited for that comes as soon as the machine gets to it: a bound for what hangs.
 const attackTimeout = 10 * time.Minute
 
+// storageSlow is what etcd says when its disk does not keep up.
+const storageSlow = "etcdserver: request timed out"
+
 // healthyClusters is how many clusters another tenant has.
 const healthyClusters = 10
 
@@ -283,6 +286,22 @@ func (a *attacker) in(t *testing.T) *attacker {
 	d.fleet, r.delivery = a.fleet.in(t), &d
 
 	return &attacker{&r}
+}
+
+// apply applies them, again while the disk of the storage does not keep up with what the attacks write.
+func (a *attacker) apply(manifests ...string) {
+	a.t.Helper()
+
+	for end := time.Now().Add(attackTimeout); ; {
+		err := a.tryApply(manifests...)
+		if err == nil {
+			return
+		}
+
+		if !strings.Contains(err.Error(), storageSlow) || time.Now().After(end) {
+			a.t.Fatal(err)
+		}
+	}
 }
 
 // refusedForGood waits until the object says that it goes no further, and why.

@@ -157,6 +157,14 @@ var appliers sync.Map
 // apply applies manifests that have to be accepted, as kubectl does.
 func (s *space) apply(manifests ...string) {
 	s.t.Helper()
+
+	if err := s.tryApply(manifests...); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *space) tryApply(manifests ...string) error {
+	s.t.Helper()
 	defer s.timed("apply")()
 
 	found, ok := appliers.Load(s.stack())
@@ -168,9 +176,7 @@ func (s *space) apply(manifests ...string) {
 		s.run("api-resources", "--api-group="+v1alpha1.GroupName)
 	}
 
-	if err := found.(*kubectl.Applier).Apply(s.t.Context(), s.name, manifests...); err != nil {
-		s.t.Fatal(err)
-	}
+	return found.(*kubectl.Applier).Apply(s.t.Context(), s.name, manifests...)
 }
 
 // kubectlApply is apply by kubectl itself, and returns what that prints.

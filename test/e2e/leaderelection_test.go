@@ -21,9 +21,9 @@ const (
 	leaseDuration, leaseRetry = 15 * time.Second, 2 * time.Second
 	// handovers is how often a leader that stops may hand over late, on a busy machine.
 	handovers = 3
-	// joinTime is how long the documents of a cluster must be unchanged before a machine joins it, and applies is how often one kubectl apply
-	// may take longer than that, on a busy machine.
-	joinTime, applies = 3 * time.Second, 3
+	// joinTime is how long the documents of a cluster must be unchanged before a machine joins it: longer than a request takes
+	// on a busy machine.
+	joinTime = 15 * time.Second
 )
 
 // standby is two controllers of one namespace, on a management cluster of their own.
@@ -35,7 +35,7 @@ type standby struct {
 
 // TestLeaderElection: of two controllers one works. A leader that stops hands over at once, one that is killed is
 // replaced when its lease runs out, and nothing is done twice. These controllers have machines wait as long as real ones do, so what
-// one kubectl apply makes of a cluster is looked at here, too.
+// one apply makes of a cluster is looked at here, too.
 func TestLeaderElection(t *testing.T) {
 	slow(t)
 	t.Parallel()
@@ -97,27 +97,14 @@ func newStandby(t *testing.T) *standby {
 	return s
 }
 
-// joinsAfterItsSettings applies a cluster with one kubectl apply, the OmniMachine last: the controller looks at the cluster before the
-// OmniMachine is there. An apply that takes longer than the documents have to be unchanged shows nothing.
+// joinsAfterItsSettings applies the documents of a cluster one after the other, the OmniMachine last: the controller looks at the cluster
+// before the OmniMachine is there.
 func (f *fleet) joinsAfterItsSettings(controlPlane, worker string) {
 	f.t.Helper()
 
-	for range applies {
-		begin := time.Now()
-
-		f.kubectlApply(clusterManifest("d"), controlPlaneManifest("d-cp", "d", controlPlane), workersManifest("d-w", "d", "machines: ["+worker+"]"),
-			machineManifest(worker, "d", "  install: {disk: /dev/vda}", "  patches: [{name: swap, inline: {machine: {sysctls: {vm.swappiness: \"1\"}}}}]"))
-
-		if time.Since(begin) < joinTime {
-			break
-		}
-
-		f.run("delete", "ocl,ocp,ow,om", "--all", "--timeout=60s")
-		f.waitRemoteGone("d")
-		f.omni.ForgetRequests()
-	}
-
+	f.apply(clusterManifest("d"), controlPlaneManifest("d-cp", "d", controlPlane), workersManifest("d-w", "d", "machines: ["+worker+"]"))
 	f.says("d", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonWaitingForDocuments, worker, "at the latest")
+	f.apply(machineManifest(worker, "d", "  install: {disk: /dev/vda}", "  patches: [{name: swap, inline: {machine: {sysctls: {vm.swappiness: \"1\"}}}}]"))
 	f.ready("d")
 
 	var made []string
