@@ -89,6 +89,28 @@ func editHazards() []hazard {
 			machines: sizes(2, map[string]int{"a": 1}),
 		},
 		{
+			name: "orphan unset by null",
+			spec: "  deletePolicy: {orphan: true}",
+			when: func(f *fleet) {
+				f.warns(`{"spec":{"deletePolicy":null}}`, "spec.deletePolicy.orphan: no longer set: deleting this object destroys the cluster")
+			},
+			says: []seen{ready()},
+		},
+		{
+			name: "Observe left with a set that was emptied",
+			bare: true,
+			when: func(f *fleet) {
+				f.cluster("c", "")
+				f.run("patch", "ocl", "c", "--type=merge", "-p", `{"spec":{"changePolicy":"Observe"}}`)
+				f.run("scale", "omniworkers/c-w", "--replicas=0")
+				f.says("c", v1alpha1.ConditionSynced, metav1.ConditionFalse, "", `MachineSet "c-c-w"`)
+				f.follow("c")
+				f.warns(`{"spec":{"changePolicy":null}}`, "spec.changePolicy: no longer Observe: Omni follows the documents now")
+			},
+			says:     []seen{notSynced(v1alpha1.ReasonWaitingToSettle, `MachineSet "c-c-w"`), ready()},
+			machines: sizes(0, nil),
+		},
+		{
 			name: "clusterRef of a written kubeconfig edited",
 			when: func(f *fleet) {
 				f.apply(strings.Replace(exportManifest("export", "kubeconfig", "automation", "admins"), "{name: demo}", "{name: c}", 1))
@@ -114,6 +136,15 @@ func (f *fleet) refusedPatch(object, patch string, words ...string) {
 		if !strings.Contains(err.Error(), word) {
 			f.t.Errorf("the error does not say %q: %v", word, err)
 		}
+	}
+}
+
+// warns checks that an edit of OmniCluster c is stored with a warning that has these words.
+func (f *fleet) warns(patch, words string) {
+	f.t.Helper()
+
+	if out, err := f.try("patch", "ocl", "c", "--type=merge", "-p", patch); err != nil || !strings.Contains(out, "Warning: "+words) {
+		f.t.Errorf("does not say %q: %v: %s", words, err, out)
 	}
 }
 
