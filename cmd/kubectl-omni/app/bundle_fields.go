@@ -25,7 +25,7 @@ var kindFields = map[string][]string{ //nolint:gochecknoglobals // a table
 		"spec.connectionRef.*", "spec.clusterName", "spec.kubernetes.version", "spec.talos.version", "spec.systemExtensions", "spec.features.*",
 		"spec.deletePolicy.*", "spec.changePolicy", "spec.approvedPlan", "spec.syncInterval",
 		"status.clusterName", "status.connectionRef.*", "status.endpoint", "status.omniClusterID", "status.controlPlaneRef.*", "status.workersRefs.*",
-		"status.machineRefs.*", "status.appliedMachineSets.*", "status.appliedManifests", "status.appliedTimes.*", "status.controlPlaneSet.*", "status.adopting", "status.starting", "status.lastSyncTime",
+		"status.machineRefs.*", "status.appliedMachineSets.*", "status.appliedManifests", "status.appliedTimes.*", "status.lastDestroyed.*", "status.controlPlaneSet.*", "status.adopting", "status.starting", "status.lastSyncTime",
 		"status.plan.hash", "status.plan.creates", "status.plan.updates", "status.plan.destroys", "status.plan.destructive", "status.plan.held",
 		"status.plan.changes.*", "status.plan.omittedChanges", "status.plan.approved.*", "status.usedApproval", "status.refusals.*", "status.rollout.*", "status.omni.*",
 	},

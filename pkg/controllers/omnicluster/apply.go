@@ -36,7 +36,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope) (loop.Outcome, error) 
 	found.Decision, found.taken = found.After(result, err), result.Taken()
 	r.announceAdoption(s.cluster, found.Decision)
 	r.announce(s.cluster, found.taken, s.hadAll())
-	r.noteDestroyed(s.cluster, found.taken)
+	r.recordDestroyed(s.cluster, found.taken)
 
 	secondWriter := r.noteWrites(s, found.taken)
 

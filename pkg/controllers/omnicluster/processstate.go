@@ -30,7 +30,6 @@ type processState struct {
 	tried     tried           // when the changes of a turn were tried
 	unwell    time.Time       // when the cluster was last seen not to run well, or told to run another version
 	logged    digest          // the plan that was logged last
-	destroyed destroyed       // what Omni was told to destroy last
 }
 
 // processStates has the state of each cluster. The zero value is ready to use. It is safe for concurrent use.

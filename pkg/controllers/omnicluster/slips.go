@@ -5,6 +5,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
@@ -62,41 +63,48 @@ func (r *reconciler) warn(cluster *v1alpha1.OmniCluster, warning string, slips m
 }
 
 const (
-	// destroyedShown is how long a cluster that runs says what this process destroyed of it.
+	// destroyedShown is how long a cluster that runs says what was destroyed of it.
 	destroyedShown = 24 * time.Hour
 	// destroyedTogether is how far apart destructions of one change may be.
 	destroyedTogether = 10 * time.Minute
+	// maxDestroyed is how many names the status keeps; its field comment says so.
+	maxDestroyed = 100
 )
 
-// destroyed are the machines and sets that this process had Omni destroy last, and since when.
-type destroyed struct {
-	since   time.Time
-	changes []plan.Change
-}
-
-// noteDestroyed remembers what Omni took: the numbers of a cluster that runs do not tell that there were more machines.
-func (r *reconciler) noteDestroyed(cluster *v1alpha1.OmniCluster, taken []plan.Change) {
-	kept, now := &r.processStates.of(cluster).destroyed, r.options.Now()
+// recordDestroyed adds to the status which machines and sets Omni was told to destroy.
+func (r *reconciler) recordDestroyed(cluster *v1alpha1.OmniCluster, taken []plan.Change) {
+	now := r.options.Now()
 
 	for _, change := range taken {
 		if !change.Destructive || change.Set == "" {
 			continue
 		}
 
-		if age := now.Sub(kept.since); age < 0 || age > destroyedTogether {
-			*kept = destroyed{since: now}
+		kept := cluster.Status.LastDestroyed
+		if kept == nil || !within(kept.Since.Time, now, destroyedTogether) {
+			kept = &v1alpha1.LastDestroyed{Since: metav1.NewTime(now)}
+			cluster.Status.LastDestroyed = kept
 		}
 
-		kept.changes = append(kept.changes, change)
+		if len(kept.Names) < maxDestroyed {
+			kept.Names = append(kept.Names, consent.ChangeName(change))
+		}
 	}
+}
+
+// within reports whether a moment has passed, and not longer ago than that.
+func within(moment, now time.Time, most time.Duration) bool {
+	age := now.Sub(moment)
+
+	return age >= 0 && age <= most
 }
 
 // whatWent returns the end of the message of a cluster that runs: what of it was destroyed lately, and which documents list no machine.
 func (r *reconciler) whatWent(s *scope) string {
-	text, kept := "", r.processStates.of(s.cluster).destroyed
+	var text string
 
-	if age := r.options.Now().Sub(kept.since); len(kept.changes) > 0 && age < destroyedShown {
-		text += fmt.Sprintf("; destroyed%s, as the documents say: %s", since(kept.since), consent.ChangeNames(kept.changes))
+	if kept := s.cluster.Status.LastDestroyed; kept != nil && within(kept.Since.Time, r.options.Now(), destroyedShown) {
+		text = fmt.Sprintf("; destroyed%s, as the documents say: %s", since(kept.Since.Time), consent.Names(kept.Names))
 	}
 
 	var empty []string

@@ -26,6 +26,9 @@ func TestEmptiedList(t *testing.T) {
 	says(t, message(cluster, "Ready"), "destroyed since", `MachineSetNode "`+f.machines[1]+`"`, `no machine is listed in OmniWorkers "w"`)
 	f.quiet()
 
+	f.restart()
+	says(t, message(f.until("Ready", metav1.ConditionTrue, "Running"), "Ready"), "destroyed since", `MachineSetNode "`+f.machines[1]+`"`)
+
 	f.advance(2 * destroyedShown)
 	f.run()
 

@@ -70,6 +70,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.KeyReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("KubeconfigServiceAccount"):
 		return &omniv1alpha1.KubeconfigServiceAccountApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("LastDestroyed"):
+		return &omniv1alpha1.LastDestroyedApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("LocalObjectReference"):
 		return &omniv1alpha1.LocalObjectReferenceApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("MachineClass"):

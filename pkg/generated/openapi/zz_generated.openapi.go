@@ -132,6 +132,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.HelmVerify{}.OpenAPIModelName():                 schema_pkg_apis_omni_v1alpha1_HelmVerify(ref),
 		v1alpha1.KeyReference{}.OpenAPIModelName():               schema_pkg_apis_omni_v1alpha1_KeyReference(ref),
 		v1alpha1.KubeconfigServiceAccount{}.OpenAPIModelName():   schema_pkg_apis_omni_v1alpha1_KubeconfigServiceAccount(ref),
+		v1alpha1.LastDestroyed{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_LastDestroyed(ref),
 		v1alpha1.LocalObjectReference{}.OpenAPIModelName():       schema_pkg_apis_omni_v1alpha1_LocalObjectReference(ref),
 		v1alpha1.MachineClass{}.OpenAPIModelName():               schema_pkg_apis_omni_v1alpha1_MachineClass(ref),
 		v1alpha1.MachineConfiguration{}.OpenAPIModelName():       schema_pkg_apis_omni_v1alpha1_MachineConfiguration(ref),
@@ -4701,6 +4702,47 @@ func schema_pkg_apis_omni_v1alpha1_KubeconfigServiceAccount(ref common.Reference
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_LastDestroyed(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "LastDestroyed names machine sets and machines that were destroyed within a few minutes of each other.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"since": {
+						SchemaProps: spec.SchemaProps{
+							Description: "since is when Omni was told to destroy the first of them.",
+							Ref:         ref(metav1.Time{}.OpenAPIModelName()),
+						},
+					},
+					"names": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "names are the kinds and IDs of the first 100 in Omni, such as MachineSet \"demo-workers\".",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"since", "names"},
+			},
+		},
+		Dependencies: []string{
+			metav1.Time{}.OpenAPIModelName()},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_LocalObjectReference(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -6403,6 +6445,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 							},
 						},
 					},
+					"lastDestroyed": {
+						SchemaProps: spec.SchemaProps{
+							Description: "lastDestroyed is what of the cluster was destroyed last, because the documents said so. The conditions repeat it for a day: the numbers of a cluster that is Ready do not tell that there were more machines.",
+							Ref:         ref(v1alpha1.LastDestroyed{}.OpenAPIModelName()),
+						},
+					},
 					"secondWriter": {
 						SchemaProps: spec.SchemaProps{
 							Description: "secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.",
@@ -6426,7 +6474,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterStatus(ref common.ReferenceCallbac
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.ControlPlaneSet{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.OmniClusterRollout{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.AppliedMachineSet{}.OpenAPIModelName(), v1alpha1.AppliedReference{}.OpenAPIModelName(), v1alpha1.ControlPlaneSet{}.OpenAPIModelName(), v1alpha1.LastDestroyed{}.OpenAPIModelName(), v1alpha1.LocalObjectReference{}.OpenAPIModelName(), v1alpha1.OmniClusterPlan{}.OpenAPIModelName(), v1alpha1.OmniClusterRemoteStatus{}.OpenAPIModelName(), v1alpha1.OmniClusterRollout{}.OpenAPIModelName(), v1alpha1.RefusedChange{}.OpenAPIModelName()},
 	}
 }
 

@@ -113,6 +113,11 @@ type OmniClusterStatus struct {
 	// +listType=atomic
 	Refusals []RefusedChange `json:"refusals,omitempty"`
 
+	// lastDestroyed is what of the cluster was destroyed last, because the documents said so. The conditions repeat it for a day:
+	// the numbers of a cluster that is Ready do not tell that there were more machines.
+	// +optional
+	LastDestroyed *LastDestroyed `json:"lastDestroyed,omitempty"`
+
 	// secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an
 	// edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.
 	// +optional
@@ -332,4 +337,14 @@ type RefusedDocument struct {
 
 	// generation of the object that was refused.
 	Generation int64 `json:"generation"`
+}
+
+// LastDestroyed names machine sets and machines that were destroyed within a few minutes of each other.
+type LastDestroyed struct {
+	// since is when Omni was told to destroy the first of them.
+	Since metav1.Time `json:"since"`
+
+	// names are the kinds and IDs of the first 100 in Omni, such as MachineSet "demo-workers".
+	// +listType=atomic
+	Names []string `json:"names"`
 }

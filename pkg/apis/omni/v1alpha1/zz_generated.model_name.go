@@ -122,6 +122,11 @@ func (in KubeconfigServiceAccount) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in LastDestroyed) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.LastDestroyed"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in LocalObjectReference) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.LocalObjectReference"
 }

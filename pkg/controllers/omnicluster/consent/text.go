@@ -39,10 +39,15 @@ func Names(names []string) string { return words.Few(names, maxNamed, ", ") }
 func ChangeNames(changes []plan.Change) string {
 	named := make([]string, 0, len(changes))
 	for _, change := range changes {
-		named = append(named, fmt.Sprintf("%s %q", omni.KindOf(change.Type), change.ID))
+		named = append(named, ChangeName(change))
 	}
 
 	return Names(named)
+}
+
+// ChangeName returns the kind and the ID of what a change is about.
+func ChangeName(change plan.Change) string {
+	return fmt.Sprintf("%s %q", omni.KindOf(change.Type), change.ID)
 }
 
 // Reasons lists the first different reasons of changes, and counts the others.

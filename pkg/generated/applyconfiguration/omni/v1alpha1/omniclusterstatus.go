@@ -87,6 +87,9 @@ type OmniClusterStatusApplyConfiguration struct {
 	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
 	// is applied; they are tried again when something changes, and at the sync interval.
 	Refusals []RefusedChangeApplyConfiguration `json:"refusals,omitempty"`
+	// lastDestroyed is what of the cluster was destroyed last, because the documents said so. The conditions repeat it for a day:
+	// the numbers of a cluster that is Ready do not tell that there were more machines.
+	LastDestroyed *LastDestroyedApplyConfiguration `json:"lastDestroyed,omitempty"`
 	// secondWriter says what else writes the cluster in Omni, if something does. Nothing is written or destroyed there until an
 	// edit that removes nothing, or the annotation omni.texashpc.com/reconcile-requested-at, lets this object go on.
 	SecondWriter *string `json:"secondWriter,omitempty"`
@@ -316,6 +319,14 @@ func (b *OmniClusterStatusApplyConfiguration) WithRefusals(values ...*RefusedCha
 		}
 		b.Refusals = append(b.Refusals, *values[i])
 	}
+	return b
+}
+
+// WithLastDestroyed sets the LastDestroyed field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the LastDestroyed field is set to the value of the last call.
+func (b *OmniClusterStatusApplyConfiguration) WithLastDestroyed(value *LastDestroyedApplyConfiguration) *OmniClusterStatusApplyConfiguration {
+	b.LastDestroyed = value
 	return b
 }
 
