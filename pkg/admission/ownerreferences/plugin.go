@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/admission"
 	genericinitializer "k8s.io/apiserver/pkg/admission/initializer"
@@ -100,16 +99,10 @@ func read(object runtime.Object) owned {
 		return owned{}
 	}
 
-	found := owned{owners: map[owner]bool{}, confirmed: isConfirmed(accessor)}
+	found := owned{owners: map[owner]bool{}, confirmed: v1alpha1.IsDeletionConfirmed(accessor)}
 	for _, reference := range accessor.GetOwnerReferences() {
 		found.owners[owner{reference.APIVersion, reference.Kind, reference.Name, string(reference.UID)}] = true
 	}
 
 	return found
-}
-
-func isConfirmed(object metav1.Object) bool {
-	value := object.GetAnnotations()[v1alpha1.AnnotationConfirmDeletion]
-
-	return value != "" && value == object.GetName()
 }

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"cmp"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -85,4 +86,11 @@ func ClusterRefOf(object runtime.Object) string {
 	default:
 		return ""
 	}
+}
+
+// IsDeletionConfirmed reports whether an object has the annotation that confirms its deletion. An object without a name has not.
+func IsDeletionConfirmed(object metav1.Object) bool {
+	value := object.GetAnnotations()[AnnotationConfirmDeletion]
+
+	return value != "" && value == object.GetName()
 }

@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -88,6 +89,23 @@ func TestRollsBack(t *testing.T) {
 	} {
 		if got := (&OmniHelmReleaseSpec{RollbackOnFailure: test.rollback, Atomic: test.atomic}).RollsBack(); got != test.want {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestIsDeletionConfirmed(t *testing.T) {
+	for name, test := range map[string]struct {
+		name, value string
+		want        bool
+	}{
+		"the name":                 {"demo", "demo", true},
+		"another name":             {"demo", "other", false},
+		"nothing":                  {"demo", "", false},
+		"an object without a name": {"", "", false}, // generateName
+	} {
+		object := &OmniCluster{ObjectMeta: metav1.ObjectMeta{Name: test.name, Annotations: map[string]string{AnnotationConfirmDeletion: test.value}}}
+		if got := IsDeletionConfirmed(object); got != test.want {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package kit
 import (
 	"context"
 	"fmt"
+	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/klog/v2"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -29,6 +32,8 @@ type guard func(context.Context, runtime.Object, *metav1.DeleteOptions) error
 // guardOf returns the guard of a kind, which also warns of what the deletion does, refused or not. It allows objects that are being deleted
 // already: a finalizer holds them, and refusing a second DELETE would help nobody.
 func guardOf[T Object](d *Descriptor[T]) guard {
+	refused := &refusals{}
+
 	return func(ctx context.Context, obj runtime.Object, options *metav1.DeleteOptions) error {
 		object, ok := obj.(T)
 		if !ok || object.GetDeletionTimestamp() != nil {
@@ -38,6 +43,12 @@ func guardOf[T Object](d *Descriptor[T]) guard {
 		deletion := d.deletionOf(object)
 		if deletion.Does != "" {
 			warning.AddWarning(ctx, "", fmt.Sprintf("deleting %s %q %s; %s", d.Kind, object.GetName(), deletion.Does, deletion.Keep))
+		}
+
+		if byGarbageCollector(ctx) && !v1alpha1.IsDeletionConfirmed(object) {
+			refused.tell(ctx, d.Plural, object)
+
+			return refuseGarbageCollector(d.Plural, object.GetName(), deletion)
 		}
 
 		return d.refusal(ctx, object, deletion, options)
@@ -54,28 +65,17 @@ func (d *Descriptor[T]) deletionOf(object T) Deletion {
 
 // refusal returns the error that a deletion is refused with, nil if it is allowed.
 func (d *Descriptor[T]) refusal(ctx context.Context, object T, deletion Deletion, options *metav1.DeleteOptions) error {
-	confirmed := Confirmed(object)
-
-	if !confirmed && byGarbageCollector(ctx) {
-		return refuseGarbageCollector(d.Plural, object.GetName(), deletion)
-	}
-
 	if d.DeleteGuard != nil {
 		if err := d.DeleteGuard(ctx, object); err != nil {
 			return err
 		}
 	}
 
-	if !confirmed && deletion.Does != "" && orphans(options) {
+	if !v1alpha1.IsDeletionConfirmed(object) && deletion.Does != "" && orphans(options) {
 		return refuseOrphan(d.Plural, object.GetName(), deletion)
 	}
 
 	return nil
-}
-
-// Confirmed reports whether an object has the annotation that confirms its deletion.
-func Confirmed(object metav1.Object) bool {
-	return object.GetAnnotations()[v1alpha1.AnnotationConfirmDeletion] == object.GetName()
 }
 
 // Clusters lists the OmniClusters in the namespace of a request, for guards of other kinds.
@@ -147,6 +147,30 @@ func refuseGarbageCollector(plural, name string, deletion Deletion) error {
 		"its owner (metadata.ownerReferences) is gone or is being deleted; the garbage collector may delete it%s, only when that is confirmed: "+
 			"annotate it with %s=%s, and it goes at the next attempt, within a quarter of an hour; or remove metadata.ownerReferences to keep it",
 		what, v1alpha1.AnnotationConfirmDeletion, name))
+}
+
+// refusedTold is how often the log says that the garbage collector was refused: it tries each object again and again.
+const refusedTold = time.Minute
+
+// refusals are those of the garbage collector for a kind. Nobody else is told of them: no person has sent the request.
+type refusals struct {
+	mu    sync.Mutex
+	count int // since the log said so
+	told  time.Time
+}
+
+func (r *refusals) tell(ctx context.Context, plural string, object metav1.Object) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	if r.count++; time.Since(r.told) < refusedTold {
+		return
+	}
+
+	klog.FromContext(ctx).Info("Refused a deletion by the garbage collector. If the object is to go, annotate it; if not, remove its metadata.ownerReferences",
+		"resource", plural, "object", klog.KObj(object), "annotation", v1alpha1.AnnotationConfirmDeletion+"="+object.GetName(), "refused", r.count)
+
+	r.count, r.told = 0, time.Now()
 }
 
 // orphans reports whether a deletion asks to keep what the object owns.

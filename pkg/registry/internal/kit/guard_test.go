@@ -6,12 +6,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/apiserver/pkg/warning"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -122,6 +126,36 @@ func TestGuardRefusesGarbageCollector(t *testing.T) {
 			}
 		})
 	}
+}
+
+// No person sees what the garbage collector was answered: the log has it, and not each of its attempts.
+func TestRefusedGarbageCollectorIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log := ktesting.NewLogger(t, ktesting.NewConfig(ktesting.BufferLogs(true)))
+		ctx := klog.NewContext(deletionBy(t.Context(), garbageCollector, "delete"), log)
+		guard := guardOf(&Descriptor[*v1alpha1.OmniCluster]{Kind: "OmniCluster", Plural: "omniclusters"})
+
+		for _, pause := range []time.Duration{0, time.Second, time.Second, refusedTold} {
+			time.Sleep(pause)
+
+			if err := guard(ctx, demo(nil), nil); err == nil {
+				t.Error("it is allowed")
+			}
+		}
+
+		if err := guard(ctx, demo(confirm("demo")), nil); err != nil {
+			t.Error(err)
+		}
+
+		sink, _ := log.GetSink().(ktesting.Underlier)
+		said := sink.GetBuffer().String()
+
+		for _, want := range []string{`annotation="omni.texashpc.com/confirm-deletion=demo"`, "refused=1\n", "refused=3\n"} {
+			if strings.Count(said, "Refused a deletion") != 2 || !strings.Contains(said, want) {
+				t.Errorf("want %s in two lines, got %s", want, said)
+			}
+		}
+	})
 }
 
 func TestByNamespaceController(t *testing.T) {

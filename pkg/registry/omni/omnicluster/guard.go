@@ -19,7 +19,7 @@ func confirmDeletion(o *v1alpha1.OmniCluster, byDefault bool) error {
 		required = *wanted
 	}
 
-	if !required || kit.Confirmed(o) {
+	if !required || v1alpha1.IsDeletionConfirmed(o) {
 		return nil
 	}
 

@@ -22,7 +22,7 @@ const maxNamed = 5
 // deletion cannot be taken back: the connection would go with the last of them, and until then nobody could keep it. Clusters
 // that are being deleted as well do not count, and the deletion of a namespace is never refused.
 func confirmDeletion(ctx context.Context, o *v1alpha1.OmniConnection, clusters kit.Clusters) error {
-	if kit.Confirmed(o) || kit.ByNamespaceController(ctx) {
+	if v1alpha1.IsDeletionConfirmed(o) || kit.ByNamespaceController(ctx) {
 		return nil
 	}
 

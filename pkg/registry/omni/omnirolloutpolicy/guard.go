@@ -17,7 +17,7 @@ import (
 // second or more, in which a deletion would let all of them begin. While nobody leads, the clusters' statuses do not follow
 // their specs either, so a spec that omni-controller has not seen counts as a change.
 func confirmDeletion(ctx context.Context, o *v1alpha1.OmniRolloutPolicy, clusters kit.Clusters) error {
-	if kit.Confirmed(o) {
+	if v1alpha1.IsDeletionConfirmed(o) {
 		return nil
 	}
 
