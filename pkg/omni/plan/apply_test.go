@@ -60,6 +60,30 @@ func TestApplyInOrder(t *testing.T) {
 
 // TestApplyGoesOnPastARefusedSet checks that steps that do not depend on the refused set go on in the same run, the
 // rest later.
+// silentOmni returns nothing from Create, as the client of a real Omni does.
+type silentOmni struct{ state.CoreState }
+
+// Create implements state.CoreState.
+func (s silentOmni) Create(ctx context.Context, item resource.Resource, options ...state.CreateOption) error {
+	return s.CoreState.Create(ctx, item.DeepCopy(), options...)
+}
+
+// When Omni made something is what Omni says, and not when this process asked for it: what has another time is taken for somebody else's.
+func TestApplyKnowsWhenItWasMade(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	planned := mustPlan(t, st, omnitest.FullTemplate, Options{})
+	time.Sleep(10 * time.Millisecond)
+
+	result, err := Apply(t.Context(), state.WrapCore(silentOmni{st}), planned, ApplyOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff(mustPlan(t, st, omnitest.FullTemplate, Options{}).LiveSince, result.Created); diff != "" || len(result.Created) != 5 {
+		t.Errorf("(-in Omni +recorded):\n%s", diff)
+	}
+}
+
 func TestApplyGoesOnPastARefusedSet(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	plan := mustPlan(t, st, omnitest.FullTemplate, Options{})

@@ -282,3 +282,25 @@ func TestSetThatMoved(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A set whose OmniWorkers came back asks for its own removals again: none waits for an approval.
+func TestSetThatCameBack(t *testing.T) {
+	gone := plan.Change{Action: plan.ActionDestroy, Type: plan.TypeMachineSetNode, ID: "m1", Set: "w", Machine: "m1", Destructive: true}
+
+	for _, test := range []struct {
+		workers map[string]string
+		want    Need
+	}{
+		{nil, NeedsApproval},
+		{map[string]string{"other": "workers"}, NeedsApproval},
+		{map[string]string{"w": "workers"}, NeedsSettling},
+	} {
+		cluster := newCluster()
+		cluster.Status.AppliedMachineSets = []v1alpha1.AppliedMachineSet{{ID: "w", Machines: []string{"m1", "m2"}, OmniWorkers: "workers", MovedTo: "other"}}
+
+		d := Decide(Facts{Cluster: cluster, Claim: Claim{Live: omni.Live{Exists: true}}, Plan: planned(gone), Workers: test.workers})
+		if len(d.Items) != 1 || d.Items[0].Needs != test.want {
+			t.Errorf("%v: %+v", test.workers, d.Items)
+		}
+	}
+}

@@ -4,9 +4,11 @@ import (
 	"testing"
 	"time"
 
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 )
@@ -39,6 +41,41 @@ func TestTicketGoesBack(t *testing.T) {
 			tt.isOfTicket(tt.status().Last)
 		})
 	}
+}
+
+// TestTurnWhoseChangesWaitForDocuments has a document change after a machine's replacement got its turn. Until the new machine may
+// join, nothing is made, and the turn is not over: the next cluster must not begin.
+func TestTurnWhoseChangesWaitForDocuments(t *testing.T) {
+	tt := newTurns(t)
+	if err := tt.omni.Create(t.Context(), omnires.NewMachineStatus(omnitest.Machine4)); err != nil {
+		t.Fatal(err)
+	}
+
+	tt.ask(omnitest.Machine3, omnitest.Machine4)
+	tt.decide()
+	tt.pass(settleTime)
+	tt.decide()
+	tt.ticket()
+	tt.decide()
+	tt.says("with a ticket", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutAdmitted})
+
+	tt.documents, tt.joinSettleTime = "another", 2*time.Second
+
+	for range 2 {
+		d := tt.decide()
+		if waiting := d.waitingForDocuments(); len(waiting) != 2 {
+			t.Fatalf("%v wait for documents, want the machine that comes and the one that goes", waiting)
+		}
+
+		tt.says("while documents arrive", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutAdmitted})
+		tt.pass(time.Second)
+	}
+
+	if d := tt.run(); len(d.Done()) == 0 {
+		t.Error("nothing was made")
+	}
+
+	tt.says("when it is made", tt.cluster.Status.Rollout, ending{State: v1alpha1.RolloutAdmitted})
 }
 
 // TestSeenAfterTheDeadline has nobody look until the deadline is over, as when omni-controller was away. What is Ready as

@@ -28,6 +28,10 @@ type turns struct {
 	wait     Wait
 	now      time.Time
 	settling Settling
+
+	documents      string
+	joining        Joining
+	joinSettleTime time.Duration
 }
 
 const settleTime = 10 * time.Second
@@ -75,8 +79,11 @@ func (tt *turns) decide() Decision {
 	record := recordOf(planned)
 	record.Store(&tt.cluster.Status)
 
-	d := Decide(Facts{Cluster: tt.cluster.DeepCopy(), Plan: planned, Gate: tt.gate, Now: tt.now, Settling: tt.settling, SettleTime: settleTime})
-	tt.cluster.Status.Rollout, tt.settling = d.Rollout(), d.Settling
+	d := Decide(Facts{
+		Cluster: tt.cluster.DeepCopy(), Plan: planned, Gate: tt.gate, Now: tt.now, Settling: tt.settling, SettleTime: settleTime,
+		Documents: tt.documents, Joining: tt.joining, JoinSettleTime: tt.joinSettleTime,
+	})
+	tt.cluster.Status.Rollout, tt.settling, tt.joining = d.Rollout(), d.Settling, d.Joining
 	tt.cluster.Status.Refusals = d.Refusals()
 
 	return d
