@@ -142,8 +142,9 @@ func (p *process) watch(memory int64) (end func() (tooMuch bool)) {
 	ended, result := make(chan struct{}), make(chan bool, 1)
 
 	look := func() bool {
-		resident, err := residentMemory(p.command.Process.Pid) // an error: it is gone
-		if err != nil || resident <= p.base+memory {
+		// Another process may have the ID of one that is gone.
+		resident, err := residentMemory(p.command.Process.Pid)
+		if err != nil || resident <= p.base+memory || p.gone() {
 			return false
 		}
 
