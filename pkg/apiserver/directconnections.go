@@ -180,6 +180,13 @@ func (d *directConnections) trusts(connection *connection, r *http.Request) bool
 // attacker does not keep others away, and kube-apiserver needs a moment only.
 func (d *directConnections) add(added *connection) {
 	d.mu.Lock()
+
+	if added.isClosed() { // meanwhile; nobody would remove it
+		d.mu.Unlock()
+
+		return
+	}
+
 	d.open = append(d.open, added)
 
 	var excess *connection
@@ -362,6 +369,13 @@ func (c *connection) Close() error {
 	c.all.remove(c)
 
 	return c.Conn.Close()
+}
+
+func (c *connection) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	return c.closed
 }
 
 // begin counts a request over a direct connection, and reports whether it is allowed. Its answer lets the connection be read on.

@@ -63,6 +63,18 @@ func TestTooManyDirectConnections(t *testing.T) {
 	}
 }
 
+// TestClosedConnectionIsNotCounted: one that ends while its certificate is found to be accepted no longer would be counted for ever.
+func TestClosedConnectionIsNotCounted(t *testing.T) {
+	all := &directConnections{}
+	c, _ := accepted(t, all, "10.0.0.1")
+	all.remove(c)
+	_ = c.Close()
+
+	if all.add(c); len(all.open) != 0 {
+		t.Error("it is counted")
+	}
+}
+
 // TestDirectConnectionIsReadSlowly: a direct connection is not read on when it has sent much that was not answered, and closed if
 // that lasts. That of the front proxy is read on as soon as it is known.
 func TestDirectConnectionIsReadSlowly(t *testing.T) {
