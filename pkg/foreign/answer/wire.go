@@ -19,6 +19,9 @@ const (
 	// openBytes is how many more for each request that was sent and whose answer is not closed: its header, and what
 	// HTTP/2 buffers of a body that nobody reads yet, 1 MiB at most by the client's settings.
 	openBytes = 2 << 20
+	// maxRead is how many bytes of a body are read at once, less than openBytes: net/http fills a buffer with a chunk of HTTP/1.1, however
+	// large both are, before it returns any of it.
+	maxRead = 1 << 20
 	// paidByByte and paidByRead are what each byte of a body, and each read, account for: small pieces have a frame and a record of TLS
 	// around them.
 	paidByByte, paidByRead = 4, 64
@@ -117,7 +120,7 @@ type wireBody struct {
 
 // Read implements io.Reader.
 func (b *wireBody) Read(buffer []byte) (int, error) {
-	n, err := b.ReadCloser.Read(buffer)
+	n, err := b.ReadCloser.Read(buffer[:min(len(buffer), maxRead)])
 	if n > 0 {
 		b.wire.read(int64(n))
 	}

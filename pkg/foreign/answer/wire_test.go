@@ -83,6 +83,34 @@ func TestAFloodEndsTheConnection(t *testing.T) {
 	}
 }
 
+// chunk is a body that fills what it is read into, as net/http does with a large chunk of HTTP/1.1.
+type chunk struct{ connection net.Conn }
+
+// Read implements io.Reader.
+func (c chunk) Read(buffer []byte) (int, error) { return io.ReadFull(c.connection, buffer) }
+
+// Close implements io.Closer.
+func (chunk) Close() error { return nil }
+
+// RoundTrip implements http.RoundTripper.
+func (c chunk) RoundTrip(*http.Request) (*http.Response, error) { return &http.Response{Body: c}, nil }
+
+// A large answer that is read into a large buffer is an answer.
+func TestALargeReadIsNoFlood(t *testing.T) {
+	wire := &answer.Wire{}
+	connection, _ := dialled(t, wire)
+
+	response, err := wire.RoundTrip(chunk{connection}, &http.Request{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+
+	if _, err := io.ReadFull(response.Body, make([]byte, 32<<20)); err != nil {
+		t.Error(err)
+	}
+}
+
 // Small events of a watch, in a frame and a record of TLS each, are answers, however many they are; so are answers that are closed before
 // they were read.
 func TestSmallAnswersAreNoFlood(t *testing.T) {
