@@ -191,6 +191,36 @@ func TestServerSideApply(t *testing.T) {
 	}
 }
 
+// TestRefusedApply: no refusal of an apply to an object that exists is one that Flux answers with force: true by deleting the object: 409,
+// 422 and the word immutable.
+func TestRefusedApply(t *testing.T) {
+	s := startServer(t)
+	apply := func(want int, name, from, to string) string {
+		manifest := strings.Replace(clusterJSON(name), from, to, 1)
+		answer := s.mustCall(t, want, http.MethodPatch, clusters+"/"+name+"?fieldManager=one&force=true&dryRun=All", applyBody, manifest)
+
+		return fmt.Sprint(answer["reason"], " ", answer["message"])
+	}
+
+	s.mustCall(t, http.StatusCreated, http.MethodPatch, clusters+"/there?fieldManager=one", applyBody, clusterJSON("there"))
+
+	for name, test := range map[string]struct{ from, to, says string }{
+		"rule":                      {`"v1.11.2"`, `"1.11.x"`, "spec.talos.version"},
+		"immutable field":           {`"spec":{`, `"spec":{"clusterName":"other",`, "field is unchangeable: "},
+		"value of a wrong type":     {`"spec":{`, `"spec":{"suspend":"yes",`, "spec.suspend"},
+		"unknown field":             {`"spec":{`, `"spec":{"nonsense":1,`, "spec.nonsense"},
+		"UID of another object":     {`{"name":"there"`, `{"name":"there","uid":"u"`, "metadata.uid"},
+		"version of another object": {`{"name":"there"`, `{"name":"there","resourceVersion":"1"`, "remove metadata.resourceVersion from the manifest"},
+	} {
+		if text := apply(http.StatusBadRequest, "there", test.from, test.to); !strings.HasPrefix(text, "BadRequest ") ||
+			!strings.Contains(text, test.says) || strings.Contains(text, "immutable") {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+
+	apply(http.StatusUnprocessableEntity, "absent", `"v1.11.2"`, `"1.11.x"`)
+}
+
 // TestServerSideApplyNumbers: server-side apply decodes 64-bit integers as integers and other numbers as floats. It
 // does so in the whole object, whatever fields the request has.
 func TestServerSideApplyNumbers(t *testing.T) {

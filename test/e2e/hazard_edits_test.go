@@ -3,7 +3,9 @@ package e2e
 import (
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -40,7 +42,44 @@ func editHazards() []hazard {
 			machines: sizes(2, map[string]int{"late": 1}),
 		},
 		{
-			// As Flux does with force: true when an edit is refused.
+			name:  "refused edits applied by Flux with force",
+			given: func(f *fleet) { f.apply(settingsManifest(f.machines[0], "c")) },
+			when: func(f *fleet) {
+				for _, document := range []string{"ow/c-w", "ocp/c-cp", "om/" + f.machines[0]} {
+					resource, name, _ := strings.Cut(document, "/")
+					f.waitCondition(resource, name, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+				}
+
+				for _, edit := range []struct{ resource, name, field, value string }{
+					{"omniclusters", "c", "spec.clusterName", "other"},
+					{"omniclusters", "c", "spec.connectionRef.name", "other"},
+					{"omniclusters", "c", "spec.talos.version", "1.13.x"},
+					{"omniclusters", "c", "metadata.resourceVersion", "1"},
+					{"omnicontrolplanes", "c-cp", "spec.clusterRef.name", absentCluster},
+					{"omniworkers", "c-w", "spec.clusterRef.name", absentCluster},
+					{"omniworkers", "c-w", "spec.workerSetName", "other"},
+					{"omnimachines", f.machines[0], "spec.clusterRef.name", absentCluster},
+					{"omnimachines", f.machines[0], "spec.machineID", f.machines[1]},
+				} {
+					f.applyAsFlux(edit.resource, edit.name, edit.field, edit.value)
+				}
+			},
+			says: []seen{ready()},
+		},
+		{
+			name:  "settings of a machine deleted and made again by force",
+			given: func(f *fleet) { f.apply(settingsManifest(f.machines[0], "c")) },
+			when: func(f *fleet) {
+				f.waitCondition("om", f.machines[0], v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+				f.inTime(func() {
+					f.run("delete", "om", f.machines[0])
+					f.hesitate("ConfigPatch")
+					f.put(settingsManifest(f.machines[0], "c"))
+				})
+			},
+			says: []seen{ready()},
+		},
+		{
 			name: "clusterRef changed by force",
 			when: func(f *fleet) {
 				f.inTime(func() { f.force(workersManifest("c-w", absentCluster, classOf(pool, 2))) })
@@ -154,5 +193,32 @@ func (f *fleet) force(manifest string) {
 
 	if _, err := f.tryInput(manifest, "replace", "--force", "-f", "-"); err != nil {
 		f.t.Fatal(err)
+	}
+}
+
+// applyAsFlux applies an edit that is refused as Flux does with force: true, which deletes the object if the answer looks to it like that to a
+// change of an immutable field (github.com/fluxcd/pkg/ssa/errors).
+func (f *fleet) applyAsFlux(resource, name, path, value string) {
+	f.t.Helper()
+
+	client := f.ours(resource)
+	object := must(client.Get(f.t.Context(), name, metav1.GetOptions{}))(f.t)
+	object.SetManagedFields(nil)
+	object.SetResourceVersion("")
+	unstructured.RemoveNestedField(object.Object, "status")
+
+	if err := unstructured.SetNestedField(object.Object, value, strings.Split(path, ".")...); err != nil {
+		f.t.Fatal(err)
+	}
+
+	_, err := client.Apply(f.t.Context(), name, object, metav1.ApplyOptions{FieldManager: "kustomize-controller", Force: true, DryRun: dryRun})
+	if err == nil || !strings.Contains(err.Error(), path) {
+		f.t.Fatalf("%s %s: %s is not refused: %v", resource, name, path, err)
+	}
+
+	if apierrors.IsConflict(err) || apierrors.IsInvalid(err) || strings.Contains(err.Error(), "is immutable") || strings.Contains(err.Error(), "immutable field") {
+		if err := client.Delete(f.t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			f.t.Fatal(err)
+		}
 	}
 }

@@ -35,6 +35,8 @@ var updates = memory.NewBudget(updatesBudget, updatesBudget, waitingPerUser)
 type weighed struct {
 	rest.UpdatedObjectInfo
 
+	// stored is whether the object exists. An apply makes one that does not.
+	stored   bool
 	held     int64
 	giveBack func()
 }
@@ -42,6 +44,9 @@ type weighed struct {
 // UpdatedObject implements rest.UpdatedObjectInfo. After a conflict the store calls it again, and the object may be larger by
 // then.
 func (w *weighed) UpdatedObject(ctx context.Context, old runtime.Object) (runtime.Object, error) {
+	before, err := meta.Accessor(old)
+	w.stored = err == nil && before.GetResourceVersion() != ""
+
 	if err := w.hold(ctx, min(costOf(old), updatesBudget)); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package kit
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,4 +91,35 @@ func explainStrategic(err error) error {
 
 	return apierrors.NewBadRequest("the strategic merge patch names a field that does not exist, has a value of a wrong type, or mixes directives " +
 		"such as $patch with members of a free-form block: use a merge patch (kubectl patch --type=merge)")
+}
+
+// refuseApply turns the refusal of a server-side apply to an object that exists into one that no client answers with a deletion.
+//
+// With force: true, Flux's kustomize-controller takes each 409 and 422, and each "is immutable", for the change of a field that cannot
+// change: it deletes the object and makes it anew. A mistyped version in Git is a 422, too, and the deletion of an OmniCluster destroys
+// its cluster. 400 means the same to clients (correct the request, do not repeat it), and is how an apply with a value of a wrong type is
+// answered already; 403 would read as a missing right. A conflict between field managers stays: an apply with force has none, and kubectl
+// explains it.
+//
+// kubectl apply --force does the same after a refused merge patch, whose answers stay: kubectl prints the whole patch, with what is secret
+// in it, beside any other code.
+func refuseApply(err error) error {
+	var refusal *apierrors.StatusError
+	if !errors.As(err, &refusal) || apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict) {
+		return err
+	}
+
+	status := *refusal.ErrStatus.DeepCopy()
+
+	if status.Reason == metav1.StatusReasonConflict {
+		status.Message += ": remove metadata.resourceVersion from the manifest"
+	}
+
+	if status.Reason == metav1.StatusReasonConflict || status.Reason == metav1.StatusReasonInvalid {
+		status.Reason, status.Code = metav1.StatusReasonBadRequest, http.StatusBadRequest
+	}
+
+	status.Message = strings.ReplaceAll(status.Message, "immutable", "unchangeable")
+
+	return &apierrors.StatusError{ErrStatus: status}
 }

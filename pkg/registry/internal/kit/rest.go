@@ -68,7 +68,12 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	updated, created, err := r.Store.Update(ctx, name, bounded, reservation.Created(validateCreate), reservation.Updated(validateUpdate), forceAllowCreate, options)
 	reservation.Done(updated, err)
 
-	return updated, created, explainTooLarge(explainStrategic(err))
+	err = explainTooLarge(explainStrategic(err))
+	if forceAllowCreate && bounded.stored { // only an apply may create what it names
+		err = refuseApply(err)
+	}
+
+	return updated, created, err
 }
 
 // Delete deletes one object, if the guard allows it.

@@ -50,6 +50,7 @@ func Run[T kit.Object](t *testing.T, c Case[T]) {
 	t.Run("new objects", s.testCreate)
 	t.Run("generation", s.testGeneration)
 	t.Run("deletion", s.testDeletion)
+	t.Run("refused apply", s.testRefusedApply)
 	t.Run("status", s.testStatus)
 	t.Run("reset fields", s.testResetFields)
 	t.Run("selectors", s.testSelectors)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -138,6 +139,37 @@ func (s *suite[T]) testDeletion(t *testing.T) {
 
 	if _, err := v.storage.Main.Get(s.request(t, ""), "foo", &metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("get after the last finalizer: %v", err)
+	}
+}
+
+// testRefusedApply: an apply that is refused is answered with 400 if the object exists, so that nobody answers with a deletion; see
+// refuseApply of the kit. Another write, and an apply of a new object, is answered with 422.
+func (s *suite[T]) testRefusedApply(t *testing.T) {
+	v := s.verbs(t, s.plain(t))
+	v.create(s.valid("foo"))
+
+	bad := v.get("foo").DeepCopyObject().(T)
+	s.BadChange(bad)
+
+	invalid := s.Invalid()
+	invalid.SetName("new")
+	invalid.SetNamespace(bad.GetNamespace())
+
+	for _, test := range []struct {
+		name  string
+		obj   T
+		apply bool
+		as    func(error) bool
+	}{
+		{"apply", bad, true, apierrors.IsBadRequest},
+		{"another write", bad, false, apierrors.IsInvalid},
+		{"apply of a new object", invalid, true, apierrors.IsInvalid},
+	} {
+		_, _, err := v.storage.Main.Update(s.request(t, ""), test.obj.GetName(), rest.DefaultUpdatedObjectInfo(test.obj),
+			rest.ValidateAllObjectFunc, rest.ValidateAllObjectUpdateFunc, test.apply, &metav1.UpdateOptions{})
+		if !test.as(err) {
+			t.Errorf("%s: %v", test.name, err)
+		}
 	}
 }
 
