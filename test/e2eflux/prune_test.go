@@ -3,6 +3,7 @@ package e2eflux
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
@@ -84,6 +88,81 @@ func TestPruneFollowsThePolicies(t *testing.T) {
 			t.Errorf("Secret %s is in the workload cluster: %v, want %v", secret, err == nil, want)
 		}
 	}
+}
+
+// The connection, the Secret of its key and their cluster leave the repository in one commit. Flux deletes the connection first and is refused,
+// then the cluster; the next attempt deletes the connection, which stays with its key until the cluster is gone. Nobody has to do anything.
+func TestPruneOfConnectionKeyAndClusterEnds(t *testing.T) {
+	d := newDesk(t)
+	key := string(d.secret(keySecret).Data["serviceAccountKey"])
+	d.files[fleetFile] = documents(anchor, d.connection(), cluster("demo"), set("OmniControlPlane", "demo", "demo", 1), set("OmniWorkers", "demo-workers", "demo", 2),
+		fmt.Sprintf("apiVersion: v1\nkind: Secret\nmetadata: {name: %s, namespace: flux-system}\nstringData: {serviceAccountKey: %q}\n", keySecret, key))
+	d.apply(d.sourceManifest(), kustomizationManifest("fleet", waiting))
+	d.waitApplied("fleet", d.push())
+
+	seen := d.record("fleet")
+	gone := d.deletions(map[string]schema.GroupVersionResource{
+		"demo": v1alpha1.SchemeGroupVersion.WithResource("omniclusters"), "omni": v1alpha1.SchemeGroupVersion.WithResource("omniconnections"),
+		keySecret: {Version: "v1", Resource: "secrets"},
+	})
+
+	d.files[fleetFile] = anchor
+	d.waitApplied("fleet", d.push())
+
+	for range 3 {
+		select {
+		case name := <-gone:
+			t.Logf("%s is gone", name)
+
+			if view := d.view("demo"); view.Exists {
+				t.Errorf("%s went before the cluster in Omni", name)
+			}
+		case <-time.After(eventually):
+			t.Fatal("something stays")
+		}
+	}
+
+	messages := seen.failures()
+	if !slices.ContainsFunc(messages, func(message string) bool {
+		return strings.HasPrefix(message, "PruneFailed: ") && strings.Contains(message, "OmniConnection/flux-system/omni") && strings.Contains(message, `"demo"`)
+	}) {
+		t.Errorf("the Kustomization said %q", messages)
+	}
+
+	for _, message := range messages {
+		t.Log(message)
+	}
+}
+
+// deletions sends the names of these objects as they cease to exist.
+func (d *desk) deletions(objects map[string]schema.GroupVersionResource) <-chan string {
+	d.t.Helper()
+
+	client, err := dynamic.NewForConfig(stack.RESTConfig())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+
+	gone := make(chan string, len(objects))
+
+	for name, resource := range objects {
+		watcher, err := client.Resource(resource).Namespace(env.FluxNamespace).Watch(d.t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+		if err != nil {
+			d.t.Fatal(err)
+		}
+
+		d.t.Cleanup(watcher.Stop)
+
+		go func() {
+			for event := range watcher.ResultChan() {
+				if event.Type == watch.Deleted {
+					gone <- name
+				}
+			}
+		}()
+	}
+
+	return gone
 }
 
 // alsoAttach lets a second cluster of Omni lead to the same Kubernetes.
