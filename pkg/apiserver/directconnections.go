@@ -23,9 +23,11 @@ import (
 )
 
 const (
-	// maxDirectConnections is how many direct connections may be open. A probe or a scraper has one. So has kube-apiserver, until the
-	// first request over a new connection has shown its certificate.
+	// maxDirectConnections is how many direct connections may be open that have sent a request. A probe or a scraper has one.
 	maxDirectConnections = 64
+	// maxNewConnections is how many may be open over which no request has come yet. They hold little, and nobody knows whose they are:
+	// kube-apiserver opens hundreds at the same time when as many watches begin, and shows its certificate with the first request.
+	maxNewConnections = 512
 	// maxDirectRequests is how many requests a direct connection may have at the same time.
 	maxDirectRequests = 8
 	// maxDirectBody is how long a body over a direct connection may be, and that is for /debug, which kube-apiserver passes nothing on to.
@@ -102,6 +104,8 @@ func (d *directConnections) wrap(next http.Handler, c *genericapiserver.Config) 
 			return
 		}
 
+		d.asks(connection)
+
 		answered, allowed := connection.begin()
 		defer answered()
 
@@ -176,8 +180,7 @@ func (d *directConnections) trusts(connection *connection, r *http.Request) bool
 	return true
 }
 
-// add counts a direct connection. If there are too many, it closes the oldest of the address that has most of them: one
-// attacker does not keep others away, and kube-apiserver needs a moment only.
+// add counts a direct connection.
 func (d *directConnections) add(added *connection) {
 	d.mu.Lock()
 
@@ -188,10 +191,45 @@ func (d *directConnections) add(added *connection) {
 	}
 
 	d.open = append(d.open, added)
+	asked := added.asked
+	d.mu.Unlock()
+
+	d.closeExcess(asked)
+}
+
+// asks remembers that a direct connection has sent a request.
+func (d *directConnections) asks(connection *connection) {
+	d.mu.Lock()
+	before := connection.asked
+	connection.asked = true
+	d.mu.Unlock()
+
+	if !before {
+		d.closeExcess(true)
+	}
+}
+
+// closeExcess closes the oldest connection of the address that has most, if there are too many that have sent a request, or
+// too many that have not: one attacker does not keep others away, and kube-apiserver needs a moment only.
+func (d *directConnections) closeExcess(asked bool) {
+	limit := maxNewConnections
+	if asked {
+		limit = maxDirectConnections
+	}
+
+	d.mu.Lock()
+
+	var alike []*connection
+
+	for _, each := range d.open {
+		if each.asked == asked {
+			alike = append(alike, each)
+		}
+	}
 
 	var excess *connection
-	if len(d.open) > maxDirectConnections {
-		excess = d.oldestOfMost()
+	if len(alike) > limit {
+		excess = oldestOfMost(alike)
 		d.closed++
 	}
 
@@ -203,7 +241,7 @@ func (d *directConnections) add(added *connection) {
 
 	if tell {
 		klog.Background().Info("Closed connections whose clients have not shown a certificate of the front proxy, because there are too many",
-			"address", excess.source, "closed", closed, "max", maxDirectConnections)
+			"address", excess.source, "closed", closed, "max", limit)
 	}
 
 	if excess != nil {
@@ -212,14 +250,14 @@ func (d *directConnections) add(added *connection) {
 }
 
 // oldestOfMost returns the oldest connection of the address that has most. Between equals, the older one.
-func (d *directConnections) oldestOfMost() *connection {
+func oldestOfMost(open []*connection) *connection {
 	count := map[string]int{}
-	for _, each := range d.open {
+	for _, each := range open {
 		count[each.source]++
 	}
 
-	most := d.open[0]
-	for _, each := range d.open {
+	most := open[0]
+	for _, each := range open {
 		if count[each.source] > count[most.source] {
 			most = each
 		}
@@ -269,6 +307,7 @@ type connection struct {
 
 	all    *directConnections
 	source string // the client's address
+	asked  bool   // a request has come over it, which did not show the front proxy's certificate; all.mu guards it
 
 	mu       sync.Mutex
 	isOwn    bool          // of this process

@@ -27,39 +27,60 @@ func accepted(t *testing.T, all *directConnections, source string) (*connection,
 	return c, client
 }
 
-// TestTooManyDirectConnections: of too many, the oldest of the address that has most is closed, so that others connect.
+// TestTooManyDirectConnections: of too many, the oldest of the address that has most is closed, so that others connect. Those that
+// have sent a request, and new ones, are counted apart.
 func TestTooManyDirectConnections(t *testing.T) {
-	all := &directConnections{}
-	alone, _ := accepted(t, all, "10.0.0.1")
+	for name, test := range map[string]struct {
+		limit int
+		asked bool
+	}{"new": {maxNewConnections, false}, "that have sent a request": {maxDirectConnections, true}} {
+		t.Run(name, func(t *testing.T) {
+			all := &directConnections{}
+			open := func(source string) *connection {
+				c, _ := accepted(t, all, source)
+				if test.asked {
+					all.asks(c)
+				}
 
-	var many []*connection
+				return c
+			}
 
-	for range maxDirectConnections + 5 {
-		c, _ := accepted(t, all, "10.0.0.2")
-		many = append(many, c)
-	}
+			other, _ := accepted(t, all, "10.0.0.2")
+			if !test.asked {
+				all.asks(other)
+			}
 
-	proxy, _ := accepted(t, all, "10.0.0.3")
+			alone := open("10.0.0.1")
 
-	for i, c := range many {
-		if want := i < 7; c.closed != want {
-			t.Errorf("number %d is closed: %t", i, c.closed)
-		}
-	}
+			var many []*connection
+			for range test.limit + 5 {
+				many = append(many, open("10.0.0.2"))
+			}
 
-	if alone.closed || proxy.closed || len(all.open) != maxDirectConnections {
-		t.Errorf("closed: the first of all %t, kube-apiserver's %t; %d are open", alone.closed, proxy.closed, len(all.open))
-	}
+			proxy := open("10.0.0.3")
 
-	// One that turned out to be the front proxy's counts no more.
-	all.remove(proxy)
+			for i, c := range many {
+				if want := i < 7; c.closed != want {
+					t.Errorf("number %d is closed: %t", i, c.closed)
+				}
+			}
 
-	for range maxDirectConnections {
-		accepted(t, all, "10.0.0.3")
-	}
+			if other.closed || alone.closed || proxy.closed || len(all.open) != test.limit+1 {
+				t.Errorf("closed: one of the others %t, the first of all %t, kube-apiserver's %t; %d are open",
+					other.closed, alone.closed, proxy.closed, len(all.open))
+			}
 
-	if proxy.closed {
-		t.Error("the front proxy's connection was closed")
+			// One that turned out to be the front proxy's counts no more.
+			all.remove(proxy)
+
+			for range test.limit {
+				open("10.0.0.3")
+			}
+
+			if proxy.closed {
+				t.Error("the front proxy's connection was closed")
+			}
+		})
 	}
 }
 

@@ -232,6 +232,42 @@ func TestDirectConnectionsHoldLittle(t *testing.T) {
 	})
 }
 
+// TestManyConnectionsOfTheFrontProxy: kube-apiserver connects anew for each request that finds no free stream, as when hundreds of
+// watches begin at the same time. None of these closes another before it has shown its certificate.
+func TestManyConnectionsOfTheFrontProxy(t *testing.T) {
+	const count = 300
+
+	p := runProxied(t)
+	certificate := p.proxies.issue(t, frontProxyName)
+
+	var connected, asking sync.WaitGroup
+
+	connected.Add(count)
+
+	for range count {
+		asking.Go(func() {
+			raw, err := net.Dial("tcp", p.address)
+			connected.Done()
+			connected.Wait()
+
+			if err != nil {
+				t.Error(err)
+
+				return
+			}
+
+			client := p.client(t, certificate)
+			client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) { return raw, nil }
+
+			if status, text := p.send(t, client, http.MethodGet, "/readyz", "", ""); status != http.StatusOK {
+				t.Errorf("status %d: %.300s", status, text)
+			}
+		})
+	}
+
+	asking.Wait()
+}
+
 // TestBodiesOfWatchesAreDropped: nobody reads the body of a watch, and HTTP/2 does not keep it for as long as the watch lasts.
 func TestBodiesOfWatchesAreDropped(t *testing.T) {
 	p := runProxied(t)
