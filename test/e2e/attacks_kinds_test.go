@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	cosiv1alpha1 "github.com/cosi-project/runtime/api/v1alpha1"
@@ -58,6 +59,13 @@ func (a *attacker) send(method, path, contentType, body string) (int, string) {
 
 	config := a.stack().RESTConfig()
 	config.QPS = -1
+
+	return a.sendAs(config, method, path, contentType, body)
+}
+
+// sendAs is send for another user.
+func (a *attacker) sendAs(config *rest.Config, method, path, contentType, body string) (int, string) {
+	a.t.Helper()
 
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -116,6 +124,27 @@ func eightAtOnce(do func()) {
 	}
 
 	all.Wait()
+}
+
+// eachOf does something for each number, eight of them at the same time.
+func eachOf(count int, do func(i int)) {
+	var begun atomic.Int64
+
+	eightAtOnce(func() {
+		for i := begun.Add(1); i <= int64(count); i = begun.Add(1) {
+			do(int(i - 1))
+		}
+	})
+}
+
+// people lets a group edit the namespace. Its users are ordinary ones, which priority and fairness weighs.
+func (s *space) people() (group string) {
+	s.t.Helper()
+
+	group = "people-of-" + s.name
+	s.run("create", "rolebinding", "people", "--clusterrole=edit", "--group="+group)
+
+	return group
 }
 
 func (a *attacker) sendAliases() {
