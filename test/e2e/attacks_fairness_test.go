@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -56,7 +55,7 @@ func TestAttackFairness(t *testing.T) {
 		config := must(hub.RESTConfigFor(fmt.Sprintf("busy-%d", user), group))(t)
 		config.QPS = -1
 
-		loading.Go(func() { tenant.listAndChange(ctx, config) })
+		loading.Go(func() { t.Logf("answers to user %d: %v", user, tenant.listAndChange(ctx, config)) })
 	}
 
 	var measuring sync.WaitGroup
@@ -89,12 +88,11 @@ func (a *attacker) createFailing(count int) {
 	})
 }
 
-// listAndChange is one user with eight clients, who does not wait when asked to.
-func (a *attacker) listAndChange(ctx context.Context, config *rest.Config) {
-	var (
-		mu       sync.Mutex
-		statuses = map[string]int{}
-	)
+// listAndChange is one user with eight clients, who does not wait when asked to. It returns how often there was which answer.
+func (a *attacker) listAndChange(ctx context.Context, config *rest.Config) (statuses map[string]int) {
+	var mu sync.Mutex
+
+	statuses = map[string]int{}
 
 	eightAtOnce(func() {
 		for i := 0; ctx.Err() == nil; i++ {
@@ -111,7 +109,7 @@ func (a *attacker) listAndChange(ctx context.Context, config *rest.Config) {
 		}
 	})
 
-	a.t.Logf("%s: %v", config.Host, statuses)
+	return statuses
 }
 
 // measured is a user of a fleet whose requests are measured.
@@ -127,7 +125,14 @@ func newMeasured(f *fleet) *measured {
 
 	config := must(f.stack().RESTConfigFor("neighbour", f.people()))(f.t)
 
-	return &measured{fleet: f, client: dynamicFor(f.t, config).Resource(subjects[1].gvr()).Namespace(f.name)}
+	m := &measured{fleet: f, client: dynamicFor(f.t, config).Resource(subjects[1].gvr()).Namespace(f.name)}
+	m.wait("the right to edit", func() error {
+		_, err := m.client.List(m.t.Context(), metav1.ListOptions{})
+
+		return err
+	})
+
+	return m
 }
 
 // measure creates, reads, lists, changes and watches objects one after the other, and tells how long each took. As any client of the
@@ -150,6 +155,10 @@ func (m *measured) measure(when string, duration time.Duration) {
 
 	for _, verb := range []string{"create", "get", "list", "patch", "watch"} {
 		all := took[verb]
+		if len(all) == 0 {
+			continue // another verb failed
+		}
+
 		slices.Sort(all)
 		m.t.Logf("%s of another tenant, %s: %d requests, p50 %s, p99 %s", verb, when, len(all),
 			all[len(all)/2].Round(time.Millisecond), all[len(all)*99/100].Round(time.Millisecond))
@@ -169,14 +178,21 @@ func (m *measured) one(name string, timed func(verb string, do func() error)) {
 		"kubernetes": map[string]any{"version": "v1.35.1"}, "talos": map[string]any{"version": "v1.13.3"},
 	}
 
-	var changes watch.Interface
+	var version string
 
-	timed("create", func() (err error) { object, err = m.client.Create(ctx, object, metav1.CreateOptions{}); return err })
+	timed("create", func() error {
+		created, err := m.client.Create(ctx, object, metav1.CreateOptions{})
+		if err == nil {
+			version = created.GetResourceVersion()
+		}
+
+		return err
+	})
 	timed("get", func() error { _, err := m.client.Get(ctx, name, metav1.GetOptions{}); return err })
 	timed("list", func() error { _, err := m.client.List(ctx, metav1.ListOptions{}); return err })
 
 	// A watch is measured from the change until its client has it.
-	changes, err := m.client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: object.GetResourceVersion()})
+	changes, err := m.client.Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name, ResourceVersion: version})
 	if err != nil {
 		m.t.Error(err)
 
