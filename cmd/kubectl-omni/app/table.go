@@ -76,11 +76,11 @@ func (t *table) write(out io.Writer) error {
 // begins another column or row.
 func escaped(cell string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
+		if unicode.IsGraphic(r) {
+			return r
 		}
 
-		return r
+		return ' '
 	}, printers.EscapeTerminal(cell))
 }
 

@@ -10,7 +10,6 @@ package redact
 import (
 	"regexp"
 	"strings"
-	"unicode"
 )
 
 const (
@@ -36,8 +35,8 @@ var (
 	currentTime = regexp.MustCompile(`\bcurrent time \S+ is\b`)
 )
 
-// Line makes one bounded line out of any text: control characters and line
-// breaks become spaces, PEM or PGP blocks and long opaque words (keys, tokens) are
+// Line makes one bounded line out of any text: line breaks and what is not
+// Printable become spaces, PEM or PGP blocks and long opaque words (keys, tokens) are
 // replaced, and what differs between two equal failures goes.
 func Line(text string) string { return (*Secrets)(nil).Line(text) }
 
@@ -48,15 +47,8 @@ func clean(text string) string {
 	text = localAddress.ReplaceAllString(text, "$1 $2 ")
 	text = dialledAddress.ReplaceAllString(text, "dial $1: ")
 	text = currentTime.ReplaceAllString(text, "current time is")
-	text = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
 
-		return r
-	}, text)
-
-	return strings.Join(strings.Fields(text), " ")
+	return strings.Join(strings.Fields(Printable(text)), " ")
 }
 
 // Bounded cuts a text to so many bytes, at a rune boundary, and shows that it did.

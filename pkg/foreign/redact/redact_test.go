@@ -13,6 +13,7 @@ func TestLine(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"short text stays", "connection refused", "connection refused"},
 		{"one line", "first\nsecond\tthird\x1b[31m", "first second third [31m"},
+		{"what turns or hides text", "over\u202etxt.exe\u2066\u200b\u2028line \u009b31m é 語 👍", "over txt.exe line 31m é 語 👍"},
 		{"a token goes", "bearer " + token + " refused", "bearer [removed] refused"},
 		{"a PEM block goes", "x -----BEGIN RSA PRIVATE KEY-----\nabc\n-----END RSA PRIVATE KEY----- y", "x [removed] y"},
 		{"an unfinished block goes", "x -----BEGIN PGP PRIVATE KEY BLOCK-----\nabc", "x [removed]"},

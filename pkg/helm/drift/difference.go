@@ -3,7 +3,6 @@ package drift
 import (
 	"slices"
 	"strings"
-	"unicode"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -37,15 +36,15 @@ func (d Difference) String() string {
 }
 
 // Without is the difference as it may be shown: the chart and the cluster choose its names and the keys in its pointers.
-// Nothing is left that remove takes out of a text, nor a control character, nor more than 1 KiB of one name or pointer.
+// Nothing is left that remove takes out of a text, nor what is not printable, nor more than 1 KiB of one name or pointer.
 func (d Difference) Without(remove func(text string) string) Difference {
-	shown := func(text string) string { return remove(oneLine(redact.Bounded(text, maxShown))) }
+	shown := func(text string) string { return remove(redact.Printable(redact.Bounded(text, maxShown))) }
 
 	d.Object.Kind, d.Object.Namespace, d.Object.Name = shown(d.Object.Kind), shown(d.Object.Namespace), shown(d.Object.Name)
 	d.Owner, d.Paths = shown(d.Owner), slices.Clone(d.Paths)
 
 	for i, pointer := range d.Paths {
-		pointer = oneLine(redact.Bounded(pointer, maxShown))
+		pointer = redact.Printable(redact.Bounded(pointer, maxShown))
 
 		// Escapes could hide a part of what is to be removed.
 		if plain := unescape(pointer); remove(plain) != plain {
@@ -56,14 +55,4 @@ func (d Difference) Without(remove func(text string) string) Difference {
 	}
 
 	return d
-}
-
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
-			return ' '
-		}
-
-		return r
-	}, text)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/siderolabs/omni/client/pkg/diff"
@@ -123,10 +124,10 @@ func (s step) diff() string {
 	return lines.String()
 }
 
-// diffLine makes a line safe to print: bounded, and without control characters, which could manipulate a terminal.
+// diffLine makes a line safe to print: bounded, and without what could manipulate a terminal or hide a change.
 func diffLine(line string) string {
 	line = strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+		if !unicode.IsGraphic(r) {
 			return '?'
 		}
 

@@ -177,7 +177,7 @@ func (w conditionWriter) set(conditionType string, status metav1.ConditionStatus
 	}
 
 	apimeta.SetStatusCondition(w.conditions, metav1.Condition{
-		Type: conditionType, Status: status, Reason: reason, Message: redact.Bounded(strings.ToValidUTF8(message, "?"), maxMessageBytes), ObservedGeneration: w.generation,
+		Type: conditionType, Status: status, Reason: reason, Message: redact.Bounded(redact.Printable(strings.ToValidUTF8(message, "?")), maxMessageBytes), ObservedGeneration: w.generation,
 	})
 }
 

@@ -369,3 +369,26 @@ func TestLongMessagesAreCut(t *testing.T) {
 		t.Errorf("%d bytes, ends in %q", len(message), message[len(message)-6:])
 	}
 }
+
+// What servers say is in messages, and in other fields of a status, as text that only shows itself, and a second run writes nothing.
+func TestStatusIsPrintable(t *testing.T) {
+	const said = "a\x1b[31m\u202e\n\u009bb"
+
+	f := newFixture(t, connection(), phase("First", Stall("Bad", "%s", said), nil))
+	f.kind.Report = func(_ context.Context, s *scope) { s.object.Status.Endpoint = said }
+
+	for range 2 {
+		if _, err := f.run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	status := f.get().Status
+	if got := apimeta.FindStatusCondition(status.Conditions, "Ready").Message; got != "a [31m   b" || status.Endpoint != "a [31m \n b" {
+		t.Errorf("message %q, endpoint %q", got, status.Endpoint)
+	}
+
+	if f.writes.Status != 1 {
+		t.Errorf("%+v", f.writes)
+	}
+}

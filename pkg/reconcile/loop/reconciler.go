@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"time"
 
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
@@ -12,6 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 const (
@@ -239,6 +242,8 @@ func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, object O) error 
 // writeStatus patches the status if it differs, and sends the events: about what is new, and about what an earlier run wrote without
 // an answer.
 func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) error {
+	makePrintable(object)
+
 	told, behind := r.untold.find(before)
 	changes := !apiequality.Semantic.DeepEqual(before, object)
 
@@ -269,6 +274,19 @@ func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) er
 	}
 
 	return nil
+}
+
+// makePrintable has the whole status show what it says: names, versions and stages in it are those of other servers.
+func makePrintable(object client.Object) {
+	status := reflect.ValueOf(object).Elem().FieldByName("Status")
+	if redact.IsPrintable(status.Interface()) {
+		return
+	}
+
+	// Parts of the status may be those of a cache.
+	copied := reflect.ValueOf(object.DeepCopyObject()).Elem().FieldByName("Status")
+	redact.MakePrintable(copied.Addr().Interface())
+	status.Set(copied)
 }
 
 // tell sends the events about what is new in a status that was written.

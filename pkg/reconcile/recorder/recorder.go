@@ -114,7 +114,7 @@ func (r *Recorder) AnnotatedEventf(
 }
 
 func noteOf(format string, args []any) string {
-	return redact.Bounded(strings.ToValidUTF8(fmt.Sprintf(format, args...), "?"), maxNoteBytes)
+	return redact.Bounded(redact.Printable(strings.ToValidUTF8(fmt.Sprintf(format, args...), "?")), maxNoteBytes)
 }
 
 // next returns what records the next event; nil after Stop.
