@@ -48,6 +48,9 @@ var attacks = []attack{
 	{"An index of four million empty lists", "1.2 GB", (*attacker).indexBomb},
 	{"A namespace filled with objects of 0.4 MB, then listed eight times at once", "11.4 GB", (*attacker).fillNamespace},
 	{"An Omni that sends resources of 1 MB without end", "2.3 GB", (*attacker).flood},
+	{"An index of a million versions", "-", (*attacker).millionVersions},
+	{"A server that replays signed requests to Omni", "-", (*attacker).replaySignatures},
+	{"Servers that send commands to a terminal", "-", (*attacker).sendCommands},
 }
 
 const clustersPath = "/apis/omni.texashpc.com/v1alpha1/namespaces/tenant/omniclusters"
@@ -243,23 +246,29 @@ func zipped(begin, piece string, count int) []byte {
 func (a *attacker) answerWithBomb() {
 	bomb := zipped(`{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"kube-system","uid":"1","managedFields":[{}`, ",{}", 20_000_000)
 
-	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	a.apply(a.hostileCluster("bomb-cluster", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(bomb)
-	}))
+	}), a.syncOf("bomb-cluster"))
+	a.t.Log(a.waitCondition("oss", "bomb-cluster", v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonClusterUnreachable))
+}
+
+// hostileCluster is the kubeconfig's Secret of a server that answers all requests to a workload cluster.
+func (a *attacker) hostileCluster(name string, answer http.HandlerFunc) string {
+	server := httptest.NewTLSServer(answer)
 	a.t.Cleanup(server.Close)
 
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	a.apply(rawKubeconfigManifest("bomb-cluster", fmt.Sprintf(`apiVersion: v1
+	return rawKubeconfigManifest(name, fmt.Sprintf(`apiVersion: v1
 kind: Config
 current-context: c
 contexts: [{name: c, context: {cluster: c, user: u}}]
 clusters: [{name: c, cluster: {server: %q, certificate-authority-data: %s}}]
-users: [{name: u, user: {token: not-a-secret-but-long-enough}}]`, server.URL, base64.StdEncoding.EncodeToString(ca))))
+users: [{name: u, user: {token: not-a-secret-but-long-enough}}]`, server.URL, base64.StdEncoding.EncodeToString(certificatePEM(server))))
+}
 
-	a.apply(a.syncOf("bomb-cluster"))
-	a.t.Log(a.waitCondition("oss", "bomb-cluster", v1alpha1.ConditionConnected, metav1.ConditionFalse, v1alpha1.ReasonClusterUnreachable))
+func certificatePEM(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 func (a *attacker) recordBomb() {

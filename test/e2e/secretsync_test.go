@@ -37,11 +37,19 @@ func deliveryIn(f *fleet) *delivery {
 	t := f.t
 	t.Helper()
 
-	d := &delivery{fleet: f, hub: workloads.Shared(t), apps: f.name}
+	d := &delivery{fleet: f, hub: workloads.Shared(t)}
+	apps := metav1.ObjectMeta{Name: f.name}
 
-	if _, err := d.hub.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: d.apps}}, metav1.CreateOptions{}); err != nil {
+	if f.space.hub != nil { // the next stack has a namespace of that name again, and the workload cluster is the same
+		apps = metav1.ObjectMeta{GenerateName: f.name + "-"}
+	}
+
+	created, err := d.hub.Client().CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: apps}, metav1.CreateOptions{})
+	if err != nil {
 		t.Fatal(err)
 	}
+
+	d.apps = created.Name
 
 	d.cluster("demo")
 	d.apply(kubeconfigManifest(t, "demo-kubeconfig", d.hub))
