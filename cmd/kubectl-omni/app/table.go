@@ -7,12 +7,13 @@ import (
 	"os"
 	"strings"
 	"time"
-	"unicode"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 	"k8s.io/cli-runtime/pkg/printers"
 	"k8s.io/kubectl/pkg/util/term"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
 
 // showsColours reports whether a stream is a terminal whose user did not ask for plain text (https://no-color.org).
@@ -74,15 +75,7 @@ func (t *table) write(out io.Writer) error {
 
 // escaped is the text of a cell, which others may have written, without what a terminal takes for a command and without what
 // begins another column or row.
-func escaped(cell string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) {
-			return r
-		}
-
-		return ' '
-	}, printers.EscapeTerminal(cell))
-}
+func escaped(cell string) string { return redact.Printable(printers.EscapeTerminal(cell)) }
 
 // colourOf says at a glance how an object is.
 func colourOf(ready metav1.ConditionStatus, stalled bool) string {

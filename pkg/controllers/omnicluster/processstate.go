@@ -30,6 +30,8 @@ type processState struct {
 	tried     tried           // when the changes of a turn were tried
 	unwell    time.Time       // when the cluster was last seen not to run well, or told to run another version
 	logged    digest          // the plan that was logged last
+
+	destroyed *v1alpha1.LastDestroyed // what this process had destroyed last
 }
 
 // processStates has the state of each cluster. The zero value is ready to use. It is safe for concurrent use.

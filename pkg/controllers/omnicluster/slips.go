@@ -73,37 +73,43 @@ const (
 
 // recordDestroyed adds to the status which machines and sets Omni was told to destroy.
 func (r *reconciler) recordDestroyed(cluster *v1alpha1.OmniCluster, taken []plan.Change) {
-	now := r.options.Now()
+	kept, now := r.lastDestroyed(cluster).DeepCopy(), r.options.Now()
 
 	for _, change := range taken {
 		if !change.Destructive || change.Set == "" {
 			continue
 		}
 
-		kept := cluster.Status.LastDestroyed
-		if kept == nil || !within(kept.Since.Time, now, destroyedTogether) {
-			kept = &v1alpha1.LastDestroyed{Since: metav1.NewTime(now)}
-			cluster.Status.LastDestroyed = kept
+		if kept == nil || now.Before(kept.Since.Time) || now.Sub(kept.Since.Time) > destroyedTogether {
+			begun := metav1.NewTime(now)
+			kept = &v1alpha1.LastDestroyed{Since: begun.Rfc3339Copy()} // as it is stored
 		}
 
 		if len(kept.Names) < maxDestroyed {
 			kept.Names = append(kept.Names, consent.ChangeName(change))
 		}
+
+		r.processStates.of(cluster).destroyed = kept
 	}
+
+	r.lastDestroyed(cluster)
 }
 
-// within reports whether a moment has passed, and not longer ago than that.
-func within(moment, now time.Time, most time.Duration) bool {
-	age := now.Sub(moment)
+// lastDestroyed returns what was destroyed last. Somebody may change the object while it is destroyed, and the status of that run is not
+// stored: the next run stores it.
+func (r *reconciler) lastDestroyed(cluster *v1alpha1.OmniCluster) *v1alpha1.LastDestroyed {
+	if kept := r.processStates.of(cluster).destroyed; kept != nil {
+		cluster.Status.LastDestroyed = kept.DeepCopy()
+	}
 
-	return age >= 0 && age <= most
+	return cluster.Status.LastDestroyed
 }
 
 // whatWent returns the end of the message of a cluster that runs: what of it was destroyed lately, and which documents list no machine.
 func (r *reconciler) whatWent(s *scope) string {
 	var text string
 
-	if kept := s.cluster.Status.LastDestroyed; kept != nil && within(kept.Since.Time, r.options.Now(), destroyedShown) {
+	if kept := r.lastDestroyed(s.cluster); kept != nil && r.options.Now().Sub(kept.Since.Time) < destroyedShown {
 		text = fmt.Sprintf("; destroyed%s, as the documents say: %s", since(kept.Since.Time), consent.Names(kept.Names))
 	}
 

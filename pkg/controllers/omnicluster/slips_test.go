@@ -26,6 +26,19 @@ func TestEmptiedList(t *testing.T) {
 	says(t, message(cluster, "Ready"), "destroyed since", `MachineSetNode "`+f.machines[1]+`"`, `no machine is listed in OmniWorkers "w"`)
 	f.quiet()
 
+	// The status of the run that had them destroyed was not stored.
+	cluster.Status.LastDestroyed = nil
+	if err := f.client.Status().Update(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+
+	says(t, message(f.until("Ready", metav1.ConditionTrue, "Running"), "Ready"), "destroyed since", `MachineSetNode "`+f.machines[1]+`"`)
+
+	if f.get().Status.LastDestroyed == nil {
+		t.Error("what went is not recorded")
+	}
+
+	f.quiet()
 	f.restart()
 	says(t, message(f.until("Ready", metav1.ConditionTrue, "Running"), "Ready"), "destroyed since", `MachineSetNode "`+f.machines[1]+`"`)
 

@@ -8,14 +8,14 @@ import (
 
 // Printable makes a text show what it says and nothing else: what a terminal carries out, what turns the direction of a text, what
 // cannot be seen and what ends a line become spaces.
-func Printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsGraphic(r) {
-			return r
-		}
+func Printable(text string) string { return strings.Map(printable, text) }
 
-		return ' '
-	}, text)
+func printable(r rune) rune {
+	if unicode.IsGraphic(r) {
+		return r
+	}
+
+	return ' '
 }
 
 // IsPrintable reports whether Printable would change none of the texts of a value. Line breaks may be there.
@@ -77,14 +77,11 @@ func visitMap(value reflect.Value, change bool) (found bool) {
 }
 
 func printableLines(text string) string {
-	if strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsGraphic(r) }) < 0 {
-		return text
-	}
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
 
-	lines := strings.Split(text, "\n")
-	for i := range lines {
-		lines[i] = Printable(lines[i])
-	}
-
-	return strings.Join(lines, "\n")
+		return printable(r)
+	}, text)
 }
