@@ -26,7 +26,8 @@ type fleet struct {
 	key      string
 	machines []string // IDs of connected machines that no class matches
 	followed <-chan watch.Event
-	late     bool // edits were not over within the settle time: what was seen shows nothing
+	ends     time.Time // of the settle time that edits have to be made in
+	late     bool      // edits were not over within the settle time: what was seen shows nothing
 }
 
 func newFleet(t *testing.T) *fleet {

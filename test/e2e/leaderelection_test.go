@@ -23,7 +23,7 @@ const (
 	handovers = 3
 	// joinTime is how long the documents of a cluster must be unchanged before a machine joins it: longer than a request takes
 	// on a busy machine.
-	joinTime = 15 * time.Second
+	joinTime = 30 * time.Second
 )
 
 // standby is two controllers of one namespace, on a management cluster of their own.
