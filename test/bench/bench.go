@@ -108,7 +108,7 @@ func (b *bench) start(ctx context.Context) (err error) {
 
 	if b.stack, err = env.StartStack(ctx, env.StackOptions{
 		Hub: env.Options{
-			Dir: b.dir, Progress: os.Stderr, DurableEtcd: b.settings.HubFsync, DefaultGC: true,
+			Dir: b.dir, Progress: os.Stderr, DurableEtcd: b.settings.HubFsync, AsDeployed: true,
 			KubeAPIServerArgs: b.auditArgs(hubAuditLog),
 		},
 		OmniAPIServer: env.OmniAPIServerOptions{Args: append(b.auditArgs(ourAuditLog), strings.Fields(b.settings.APIServerArgs)...)},

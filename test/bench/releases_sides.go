@@ -76,7 +76,7 @@ func (r *releaseBench) startWorkloads(ctx context.Context) error {
 		dir := r.file(workloadName(i))
 
 		hub, err := env.StartHub(ctx, env.Options{
-			Dir: dir, Progress: os.Stderr, DurableEtcd: r.settings.HubFsync, DefaultGC: true,
+			Dir: dir, Progress: os.Stderr, DurableEtcd: r.settings.HubFsync, AsDeployed: true,
 			KubeAPIServerArgs: []string{
 				"--audit-policy-file=" + policy,
 				"--audit-log-path=" + auditLogOf(dir),

@@ -78,7 +78,7 @@ func buildBinaries(ctx context.Context, progress io.Writer) (Binaries, error) {
 	} {
 		fmt.Fprintln(progress, "building", filepath.Base(program.target))
 
-		if err := goBuild(ctx, progress, root, program.target, withoutGoPlugins+","+internedFields, "", program.source); err != nil {
+		if err := goBuild(ctx, progress, root, program.target, withoutGoPlugins+","+internedFields, "-s -w", program.source); err != nil {
 			return Binaries{}, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -134,6 +135,24 @@ func (h *Hub) EtcdArgs() []string {
 	}
 }
 
+// usedControllers are those that something here waits for. Each of the others has watches, and a token, of its own.
+var usedControllers = []string{
+	"clusterrole-aggregation-controller",
+	"deployment-controller",
+	"garbage-collector-controller",
+	"job-controller",
+	"namespace-controller",
+	"persistentvolumeclaim-protection-controller",
+	"replicaset-controller",
+	"resourcequota-controller",
+	"root-ca-certificate-publisher-controller",
+	"serviceaccount-controller",
+	"serviceaccount-token-controller",
+	"statefulset-controller",
+	"ttl-after-finished-controller",
+	"validatingadmissionpolicy-status-controller",
+}
+
 // StartControllerManager starts kube-controller-manager and waits until its controllers run.
 // Call it only on a hub that was started with Options.WithoutControllerManager, after the
 // aggregated API is registered: its garbage collector and quota controller look for new
@@ -143,12 +162,18 @@ func (h *Hub) StartControllerManager(ctx context.Context) error {
 		return errors.New("kube-controller-manager was started before")
 	}
 
+	controllers := "*"
+	if !h.asDeployed {
+		controllers = strings.Join(usedControllers, ",")
+	}
+
 	manager, err := h.start(processSpec{
 		name:    "kube-controller-manager",
 		binary:  h.tools.KubeControllerManager,
 		foreign: true,
 		args: []string{
 			"--kubeconfig=" + h.KubeconfigPath,
+			"--controllers=" + controllers,
 			"--secure-port=0", // nobody asks it for metrics
 			"--leader-elect=false",
 			// It makes a token for each of its controllers one by one: at the default rate that

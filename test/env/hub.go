@@ -36,8 +36,9 @@ type Options struct {
 	// omni-apiserver's always does. A measurement that compares the two needs it; tests do not.
 	DurableEtcd bool
 
-	// DefaultGC lets the Kubernetes programs collect garbage as often as elsewhere. A measurement needs it; tests do not.
-	DefaultGC bool
+	// AsDeployed lets the Kubernetes programs collect garbage as often as elsewhere, and kube-controller-manager run all of
+	// its controllers. A measurement needs it; tests do not.
+	AsDeployed bool
 
 	// KubeAPIServerArgs are more flags for kube-apiserver, for example to turn audit on.
 	KubeAPIServerArgs []string
@@ -53,19 +54,19 @@ type Hub struct {
 	// KubeconfigPath is the administrator's kubeconfig.
 	KubeconfigPath string
 
-	tools     Tools
-	progress  io.Writer
-	ownsDir   bool
-	defaultGC bool
-	creds     *credentials
-	etcdURL   string
-	server    string // https://127.0.0.1:port of kube-apiserver
-	client    kubernetes.Interface
-	mu        sync.Mutex
-	processes []*process // in the order of their start
-	ports     []*port
-	fronts    []*Front
-	users     int // kubeconfig files made so far, for their names
+	tools      Tools
+	progress   io.Writer
+	ownsDir    bool
+	asDeployed bool
+	creds      *credentials
+	etcdURL    string
+	server     string // https://127.0.0.1:port of kube-apiserver
+	client     kubernetes.Interface
+	mu         sync.Mutex
+	processes  []*process // in the order of their start
+	ports      []*port
+	fronts     []*Front
+	users      int // kubeconfig files made so far, for their names
 }
 
 // StartHub starts etcd, kube-apiserver and kube-controller-manager, and returns when all
@@ -85,7 +86,7 @@ func StartHub(ctx context.Context, options Options) (*Hub, error) {
 }
 
 func prepareHub(ctx context.Context, options Options) (*Hub, error) {
-	h := &Hub{Dir: options.Dir, progress: options.Progress, defaultGC: options.DefaultGC}
+	h := &Hub{Dir: options.Dir, progress: options.Progress, asDeployed: options.AsDeployed}
 	if h.progress == nil {
 		h.progress = io.Discard
 	}

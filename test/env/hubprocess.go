@@ -10,7 +10,7 @@ const rareGC = "GOGC=400"
 func (h *Hub) start(spec processSpec) (*process, error) {
 	spec.logPath = h.LogPath(spec.name)
 
-	if spec.foreign && !h.defaultGC {
+	if spec.foreign && !h.asDeployed {
 		spec.env = append(spec.env, rareGC)
 	}
 

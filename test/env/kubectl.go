@@ -32,7 +32,7 @@ func (h *Hub) KubectlInput(ctx context.Context, stdin io.Reader, args ...string)
 	cmd := exec.CommandContext(ctx, h.tools.Kubectl, args...)
 	cmd.Env = h.KubectlEnv()
 
-	if !h.defaultGC {
+	if !h.asDeployed {
 		cmd.Env = append(cmd.Env, rareGC)
 	}
 

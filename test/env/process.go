@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -54,6 +55,12 @@ func limited(spec processSpec) (binary string, args []string, group *memoryGroup
 	return binary, args, group, nil
 }
 
+// environment is this process's own, without the rare collection of garbage that its test program may have: what a program
+// takes is measured as users have it.
+func environment() []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool { return strings.HasPrefix(variable, "GOGC=") })
+}
+
 // startProcess starts the child and returns as soon as it exists, ready or not.
 func startProcess(spec processSpec) (*process, error) {
 	logFile, err := os.OpenFile(spec.logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -67,7 +74,7 @@ func startProcess(spec processSpec) (*process, error) {
 	}
 
 	cmd := exec.Command(binary, args...)
-	cmd.Env = append(os.Environ(), spec.env...)
+	cmd.Env = append(environment(), spec.env...)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	cmd.SysProcAttr = childAttributes()
 

@@ -37,6 +37,16 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 		fmt.Fprintln(out, tools.Etcd)
 
 		return nil
+	case len(args) == 1 && args[0] == "operator":
+		binaries, err := env.BuildBinaries(ctx, progress)
+		if err != nil {
+			return err
+		}
+
+		fmt.Fprintln(out, binaries.OmniAPIServer)
+		fmt.Fprintln(out, binaries.OmniController)
+
+		return nil
 	case len(args) == 1 && args[0] == "omni":
 		omni, err := env.EnsureRealOmni(ctx, progress)
 		if err != nil {
@@ -63,6 +73,6 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 
 		return err
 	default:
-		return fmt.Errorf("unknown arguments %q: give none, omni, flux or certmanager", args)
+		return fmt.Errorf("unknown arguments %q: give none, operator, omni, flux or certmanager", args)
 	}
 }
