@@ -5,7 +5,7 @@
 #   kills       those that kill omni-apiserver again and again
 #   elsewhere   those that have a target of their own, with programs that are built for it
 # And the packages of in-process that the race detector has something to look at in:
-#   concurrent  those in which one thing may run beside another: the package, its tests, or what it uses of ours starts it
+#   concurrent  those whose own code starts something that runs beside it, or guards what several use
 # And those of `make test-unit`:
 #   unit        those of the product whose tests start no process and no etcd
 set -o errexit -o nounset -o pipefail
@@ -15,28 +15,20 @@ elsewhere='/test/(e2eflux|e2ecertmanager)(/|$)'
 kills='/test/durability(/|$)'
 processes='/(test/(env|deploy|e2e)|pkg/helm/live)(/|$)'
 
-all=$(go list ./...)
+all=$(go list -find ./...)
 
-# concurrent prints the packages in which something starts a goroutine or a process, or serves. foreigntest's own goroutine watches how
-# much memory a test takes, and the generated clients are run by those who use them.
+# concurrent prints the packages whose own code starts a goroutine or a process, serves, or guards what several use. What only
+# their tests start, or only what they import, is raced where it belongs.
 concurrent() {
-  local starts='^\s*go (func\b|[A-Za-z_.]+\()|\.(Go|AfterFunc|Parallel|RunParallel)\(|\b(httptest|synctest|exec)\.|\bnet\.Listen|grpc\.NewServer|wait\.(Until|Poll)'
-  local folders module
-  folders=$(git grep --untracked -lE "$starts" -- '*.go' ':!pkg/generated' ':!pkg/foreign/foreigntest' | xargs -n 1 dirname | sort -u)
-  module=$(go list -m)
-
-  # A test program's dependencies are those of the package and of its tests.
-  # shellcheck disable=SC2086 # a list of packages
-  go list -test -f '{{if .ForTest}}{{else}}{{.ImportPath}} {{join .Deps " "}}{{end}}' $1 | awk -v module="$module" '
-    FNR == NR { starts[module "/" $1] = 1; next }
-    sub(/\.test$/, "", $1) { for (i = 1; i <= NF; i++) if ($i in starts) { print $1; next } }
-  ' <(echo "$folders") -
+  local starts='^\s*go (func\b|[A-Za-z_.]+\()|\.(Go|AfterFunc)\(|\bexec\.Command|\bnet\.Listen|grpc\.NewServer|wait\.(Until|Poll)|^\s*"(sync(/atomic)?|golang\.org/x/sync/.*)"$'
+  git grep --untracked -lE "$starts" -- '*.go' ':!*_test.go' ':!pkg/generated' ':!pkg/foreign/foreigntest' |
+    xargs -n 1 dirname | sort -u | sed "s|^|$(go list -m)/|" | grep -Fx "$1"
 }
 
 case ${1:-} in
   in-process) grep -vE "$elsewhere|$kills|$processes" <<<"$all" ;;
   concurrent) concurrent "$(grep -vE "$elsewhere|$kills|$processes" <<<"$all")" ;;
-  unit) go list ./cmd/... ./pkg/... | grep -vE '/pkg/(generated|registry|apiserver|helm/live)(/|$)' ;;
+  unit) go list -find ./cmd/... ./pkg/... | grep -vE '/pkg/(generated|registry|apiserver|helm/live)(/|$)' ;;
   processes) grep -E "$processes" <<<"$all" ;;
   kills) grep -E "$kills" <<<"$all" ;;
   elsewhere) grep -E "$elsewhere" <<<"$all" ;;

@@ -17,7 +17,7 @@ groups=(in-process processes kills elsewhere)
 while read -r count package; do
   [ "$count" -eq 1 ] || complain "hack/test-packages.sh: $package is in $count groups"
 done < <({
-  go list ./...
+  go list -find ./...
   for group in "${groups[@]}"; do hack/test-packages.sh "$group"; done
 } | sort | uniq -c | awk '{ print $1 - 1, $2 }')
 
