@@ -12,21 +12,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDeployment checks the rights that the deployment gives, by asking the real authoriser,
-// and what a hub says about an API server that is not there.
-func TestDeployment(t *testing.T) {
-	// The controller manager is needed: it fills the roles view, edit and admin.
-	hub, err := StartHub(t.Context(), Options{Dir: t.TempDir(), Progress: t.Output()})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	t.Cleanup(func() {
-		if err := hub.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-
+// testDeployment checks the rights that the deployment gives, by asking the real authoriser, and what a hub says about an API
+// server that is not there. The controller manager is needed: it fills the roles view, edit and admin.
+func testDeployment(t *testing.T, hub *Hub) {
 	if err := hub.prepareOmniAPIServer(t.Context(), 20000); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package env_test
+package env
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"omni.texashpc.com/omni-cluster-operator/test/env"
 	"omni.texashpc.com/omni-cluster-operator/test/env/kubectl"
 
 	corev1 "k8s.io/api/core/v1"
@@ -22,10 +21,10 @@ import (
 )
 
 // TestHub checks that the hub is a real cluster: kubectl, garbage collection, namespace
-// deletion, RBAC, and an orderly end.
+// deletion, RBAC, what our programs may do in it, and an orderly end.
 func TestHub(t *testing.T) {
 	ctx := t.Context()
-	hub := startHub(t, env.Options{})
+	hub := startHub(t, Options{})
 
 	t.Run("versions", func(t *testing.T) {
 		stdout, _, err := hub.Kubectl(ctx, "version")
@@ -49,16 +48,18 @@ func TestHub(t *testing.T) {
 	t.Run("garbage collection", func(t *testing.T) { testGarbageCollection(t, hub) })
 	t.Run("other users", func(t *testing.T) { testOtherUsers(t, hub) })
 	t.Run("namespace deletion", func(t *testing.T) { testNamespaceDeletion(t, hub) })
+	// Last: namespaces do not go while the server of an API is away.
+	t.Run("deployment", func(t *testing.T) { testDeployment(t, hub) })
 	t.Run("stop", func(t *testing.T) { testStop(t, hub) })
 }
 
-func startHub(t *testing.T, options env.Options) *env.Hub {
+func startHub(t *testing.T, options Options) *Hub {
 	t.Helper()
 
 	options.Dir = t.TempDir()
 	options.Progress = t.Output()
 
-	hub, err := env.StartHub(t.Context(), options)
+	hub, err := StartHub(t.Context(), options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func startHub(t *testing.T, options env.Options) *env.Hub {
 }
 
 // testApplier: what kubectl made is changed as kubectl would, and kubectl has nothing to change after that.
-func testApplier(t *testing.T, hub *env.Hub) {
+func testApplier(t *testing.T, hub *Hub) {
 	ctx := t.Context()
 
 	applier, err := kubectl.NewApplier(hub.RESTConfig())
@@ -147,7 +148,7 @@ spec:
 `)
 
 	const count = "apiVersion: example.com/v1\nkind: Count\nmetadata: {name: large}\nof: 9007199254740993\n"
-	if err := env.Eventually(t.Context(), time.Minute, "the new kind", func(ctx context.Context) error { return applier.Apply(ctx, "shop", count) }); err != nil {
+	if err := Eventually(t.Context(), time.Minute, "the new kind", func(ctx context.Context) error { return applier.Apply(ctx, "shop", count) }); err != nil {
 		t.Fatal(err)
 	}
 
@@ -156,7 +157,7 @@ spec:
 	}
 }
 
-func testKubectl(t *testing.T, hub *env.Hub) {
+func testKubectl(t *testing.T, hub *Hub) {
 	ctx := t.Context()
 	manifest := strings.NewReader("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: prices, namespace: shop}\ndata: {apple: \"3\"}\n")
 
@@ -184,7 +185,7 @@ func testKubectl(t *testing.T, hub *env.Hub) {
 	}
 }
 
-func testGarbageCollection(t *testing.T, hub *env.Hub) {
+func testGarbageCollection(t *testing.T, hub *Hub) {
 	ctx := t.Context()
 	configMaps := hub.Client().CoreV1().ConfigMaps("shop")
 
@@ -212,7 +213,7 @@ func testGarbageCollection(t *testing.T, hub *env.Hub) {
 	})
 }
 
-func testOtherUsers(t *testing.T, hub *env.Hub) {
+func testOtherUsers(t *testing.T, hub *Hub) {
 	ctx := t.Context()
 
 	config, err := hub.RESTConfigFor("alice", "shoppers")
@@ -240,7 +241,7 @@ func testOtherUsers(t *testing.T, hub *env.Hub) {
 	}
 }
 
-func testNamespaceDeletion(t *testing.T, hub *env.Hub) {
+func testNamespaceDeletion(t *testing.T, hub *Hub) {
 	ctx := t.Context()
 	namespaces := hub.Client().CoreV1().Namespaces()
 
@@ -255,7 +256,7 @@ func testNamespaceDeletion(t *testing.T, hub *env.Hub) {
 	})
 }
 
-func testStop(t *testing.T, hub *env.Hub) {
+func testStop(t *testing.T, hub *Hub) {
 	pids := hub.ProcessIDs()
 	if len(pids) != 3 {
 		t.Errorf("the hub has processes %v, want three", pids)
@@ -289,7 +290,7 @@ func TestStartHubFails(t *testing.T) {
 	dir := t.TempDir()
 
 	start := time.Now()
-	hub, err := env.StartHub(t.Context(), env.Options{Dir: dir, Progress: t.Output(), KubeAPIServerArgs: []string{"--no-such-flag"}})
+	hub, err := StartHub(t.Context(), Options{Dir: dir, Progress: t.Output(), KubeAPIServerArgs: []string{"--no-such-flag"}})
 	if err == nil {
 		t.Fatal(errors.Join(errors.New("the hub started in spite of an unknown flag"), hub.Stop()))
 	}
@@ -305,25 +306,10 @@ func TestStartHubFails(t *testing.T) {
 	}
 }
 
-// TestTwoHubs checks that two clusters run side by side: a hub and a workload cluster.
-func TestTwoHubs(t *testing.T) {
-	options := env.Options{WithoutControllerManager: true}
-	first, second := startHub(t, options), startHub(t, options)
-
-	if err := first.CreateNamespace(t.Context(), "only-here"); err != nil {
-		t.Fatal(err)
-	}
-
-	_, err := second.Client().CoreV1().Namespaces().Get(t.Context(), "only-here", metav1.GetOptions{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("the other hub answers %v, want not found", err)
-	}
-}
-
 func mustEventually(t *testing.T, what string, check func(context.Context) error) {
 	t.Helper()
 
-	if err := env.Eventually(t.Context(), time.Minute, what, check); err != nil {
+	if err := Eventually(t.Context(), time.Minute, what, check); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -22,7 +22,6 @@ func TestMain(m *testing.M) {
 		playParent()
 	}
 
-	playProgram(os.Args[1:])
 	os.Exit(m.Run())
 }
 
