@@ -48,9 +48,9 @@ var attacks = []attack{
 	{"An index of four million empty lists", "1.2 GB", (*attacker).indexBomb},
 	{"A namespace filled with objects of 0.4 MB, then listed eight times at once", "11.4 GB", (*attacker).fillNamespace},
 	{"An Omni that sends resources of 1 MB without end", "2.3 GB", (*attacker).flood},
-	{"An index of a million versions", "-", (*attacker).millionVersions},
-	{"A server that replays signed requests to Omni", "-", (*attacker).replaySignatures},
-	{"Servers that send commands to a terminal", "-", (*attacker).sendCommands},
+	{"An index of a million versions", "", (*attacker).millionVersions},
+	{"A server that replays signed requests to Omni", "", (*attacker).replaySignatures},
+	{"Servers that send commands to a terminal", "", (*attacker).sendCommands},
 }
 
 const clustersPath = "/apis/omni.texashpc.com/v1alpha1/namespaces/tenant/omniclusters"
