@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-const eventTimeout = 10 * time.Second
+const eventTimeout = time.Minute
 
 func machine(name, cluster, id string) *v1alpha1.OmniMachine {
 	return &v1alpha1.OmniMachine{
