@@ -34,7 +34,6 @@ type attack struct {
 	run    func(*attacker)
 }
 
-//nolint:gochecknoglobals // a constant
 var attacks = []attack{
 	{"16 request bodies of 20,000 aliases", "9.9 GB for one", (*attacker).sendAliases},
 	{"Helm values of aliases", "4.1 GB", (*attacker).valuesOfAliases},

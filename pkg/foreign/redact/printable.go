@@ -26,7 +26,7 @@ func MakePrintable(pointer any) { visit(reflect.ValueOf(pointer), true) }
 
 // visit goes through all texts of a value, and reports whether Printable would change any. If change is set, it is changed.
 func visit(value reflect.Value, change bool) (found bool) {
-	switch value.Kind() {
+	switch value.Kind() { //nolint:exhaustive // the others have no text
 	case reflect.Pointer, reflect.Interface:
 		return !value.IsNil() && visit(value.Elem(), change)
 	case reflect.Struct:
