@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs every attack on omni-apiserver and omni-controller: each alone, on a stack of its own, and all of them at the same
 # time. Where the machine allows it (Linux, root outside of a container), both programs have the memory limits of their Pods.
-# At its end it prints the largest peaks as a table, the one of docs/concepts/threat-model.md. It takes half an hour.
+# At its end it prints the largest peaks as a table, the one of docs/concepts/threat-model.md. It takes an hour.
 # COUNT is how often everything runs (2), WORKERS_COUNT how often the attacks on the memory of workers do (10).
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

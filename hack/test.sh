@@ -13,8 +13,8 @@ go run ./test/env/tools operator >/dev/null
 # Linking takes a third of the time without what only debuggers read, and there are a hundred test programs.
 export GOFLAGS="${GOFLAGS:-} -ldflags=-s"
 
-# What tests write is thrown away. Kept in memory, where there is room, it does not wait for a disk; a process that is killed
-# loses nothing of it. Programs to link stay on the disk.
+# The data of the processes that tests start is thrown away. Kept in memory, where there is room, it does not wait for a disk; a
+# process that is killed loses nothing of it. What is built stays on the disk, and so does t.TempDir, which follows GOTMPDIR.
 if [ "$(df --output=avail --block-size=G /dev/shm 2>/dev/null | tail -n 1 | tr -dc 0-9)" -ge 16 ] 2>/dev/null; then
   export GOTMPDIR=${TMPDIR:-/tmp} TMPDIR=/dev/shm
 fi

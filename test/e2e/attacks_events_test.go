@@ -57,7 +57,7 @@ func TestAttackEvents(t *testing.T) {
 		}
 	}
 
-	// What is seen between two states counts, too.
+	// A state between two others has an event, too.
 	for name, count := range of {
 		if count > 2*flips+1 {
 			t.Errorf("%s has %d events", name, count)

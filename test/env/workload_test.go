@@ -44,6 +44,10 @@ func TestWorkloadPool(t *testing.T) {
 		}
 
 		wantEmpty(t, second)
+
+		if len(pool.free) > 0 {
+			t.Error("a cluster that is lent could be lent twice")
+		}
 	})
 }
 
