@@ -104,7 +104,7 @@ func hasContent(dataDir string) bool {
 func hadObjects(dataDir string) bool {
 	had := false
 
-	err := viewDatabase(databasePath(dataDir), func(tx *bolt.Tx) error {
+	err := snapshot.View(databasePath(dataDir), openTimeout, func(tx *bolt.Tx) error {
 		keys := tx.Bucket(schema.Key.Name())
 		if keys == nil {
 			return nil
