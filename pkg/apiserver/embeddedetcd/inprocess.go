@@ -39,16 +39,12 @@ func (s *Server) InProcessClient() (*clientv3.Client, error) {
 		return nil, err
 	}
 
-	kv := inProcessKV{v3rpc.NewQuotaKVServer(s.etcd.Server), &s.callers, client.Ctx()}
-	watch := inProcessWatch{v3rpc.NewWatchServer(s.etcd.Server), &s.callers}
+	kv := inProcessKV{v3rpc.NewQuotaKVServer(s.etcd.Server), s.callers, client.Ctx()}
+	watch := inProcessWatch{v3rpc.NewWatchServer(s.etcd.Server), s.callers}
 	client.KV = clientv3.NewKVFromKVClient(kv, client)
 	client.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(watch), client)
 
-	if err := s.callers.add(client); err != nil {
-		_ = client.Close()
-
-		return nil, err
-	}
+	s.callers.closeAtEnd(client)
 
 	return client, nil
 }
