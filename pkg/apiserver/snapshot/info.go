@@ -208,13 +208,6 @@ func (c *content) add(revision, value []byte) error {
 	return err
 }
 
-// IsObject reports whether a key is that of one of our objects.
-func IsObject(key []byte) bool {
-	_, ours := objectOf(key)
-
-	return ours
-}
-
 // objectOf reads keys such as /prefix/omni.texashpc.com/omniclusters/namespace/name. The prefix is a flag
 // of the server.
 func objectOf(key []byte) (object, bool) {
