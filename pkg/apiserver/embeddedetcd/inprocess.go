@@ -122,7 +122,7 @@ func (k inProcessKV) Compact(ctx context.Context, in *pb.CompactionRequest, _ ..
 	return call(ctx, k.callers, in, k.server.Compact)
 }
 
-// call is one call of etcd. To the errors of writes it adds the remedy, as explainNoSpace does for clients of the socket.
+// call is one call of etcd. To the errors of writes it adds the remedy.
 // When the request has ended, that is the error, as it is there: etcd would say that it timed out itself.
 func call[Q, A any](ctx context.Context, callers *callers, in *Q, serve func(context.Context, *Q) (*A, error)) (*A, error) {
 	if err := callers.enter(); err != nil {

@@ -13,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 )
@@ -210,7 +209,6 @@ func config(dataDir, socketPath string) *embed.Config {
 	c.EnableGRPCGateway = false
 	c.SnapshotCatchUpEntries = catchUpEntries
 	c.SnapshotCount = logEntries
-	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainUnaryInterceptor(explainNoSpace)}
 
 	return c
 }
