@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -134,7 +135,7 @@ func (s *session) executeUntil(ctx context.Context, args ...string) (output, sho
 		now: func() time.Time { return today },
 	}
 
-	command := tool.command(ctx)
+	command := tool.command()
 	command.SetArgs(args)
 
 	ended := make(chan struct{})
@@ -390,7 +391,7 @@ func TestCompletion(t *testing.T) {
 
 // Every example of --help is a command line that the plugin understands.
 func TestExamples(t *testing.T) {
-	root := NewCommand(t.Context(), genericiooptions.NewTestIOStreamsDiscard())
+	root := NewCommand(genericiooptions.NewTestIOStreamsDiscard())
 	seen := 0
 
 	for _, command := range root.Commands() {
@@ -426,6 +427,27 @@ func TestExamples(t *testing.T) {
 
 	if seen < 10 {
 		t.Errorf("only %d examples", seen)
+	}
+}
+
+// Every flag of the commands that move stands on the page, in the section of its command.
+func TestFlagsAreOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/reference/kubectl-omni.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, command := range NewCommand(genericiooptions.NewTestIOStreamsDiscard()).Commands() {
+		_, section, _ := strings.Cut(string(page), "\n## "+command.Name()+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+
+		for _, one := range append(command.Commands(), command) {
+			one.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+				if command.GroupID == groupMove && flag.Name != "help" && !strings.Contains(section, "`--"+flag.Name+"`") {
+					t.Errorf("%s: --%s is not on the page", one.CommandPath(), flag.Name)
+				}
+			})
+		}
 	}
 }
 

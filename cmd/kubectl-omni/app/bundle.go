@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 
-	"omni.texashpc.com/omni-cluster-operator/cmd/internal/interrupt"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/scheme"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
@@ -114,7 +113,7 @@ func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
 
 // addObjects gathers our objects. It fails if no kind of them can be listed.
 func (b *bundle) addObjects(ctx context.Context, client versioned.Interface, namespace string) error {
-	if server, err := interrupt.Call(ctx, client.Discovery().ServerVersion); err == nil {
+	if server, err := untilDone(ctx, client.Discovery().ServerVersion); err == nil {
 		b.documents[0]["kubernetes"] = server.GitVersion
 	} else if ctx.Err() != nil {
 		return context.Cause(ctx)
