@@ -29,7 +29,7 @@ type Plan struct {
 func planOf(s *state, b *backup) *Plan {
 	p := &Plan{Objects: ConvertAll(s.Objects), Problems: append(problemsOf(s), stoppedEarlier(s, b)...), Notes: notesOf(s), state: s}
 	for i, c := range p.Objects {
-		c.refuseEarlier(&s.Objects[i], b, beforeItRuns(s))
+		c.refuseEarlier(&s.Objects[i], b)
 		c.refuseUnrendered(s, b)
 	}
 
