@@ -145,10 +145,6 @@ func notesOf(s *state) []string {
 		}
 	}
 
-	if note := olderNote(s); note != "" {
-		notes = append(notes, note)
-	}
-
 	notes = append(notes, s.Namespaces...)
 	holders := map[string]int{}
 

@@ -43,9 +43,8 @@ type state struct {
 	Objects []unstructured.Unstructured
 	// Owned are the Secrets that objects of the group own, without content.
 	Owned []metav1.PartialObjectMetadata
-	// OlderDefinitions and OlderObjects are those of the older group.
-	OlderDefinitions []unstructured.Unstructured
-	OlderObjects     []unstructured.Unstructured
+	// Older are the names of the definitions of the older group.
+	Older []string
 	// Registration is the APIService; nil if there is none.
 	Registration *unstructured.Unstructured
 }
@@ -65,7 +64,7 @@ func (h *hub) readState(ctx context.Context) (*state, error) {
 
 	s.HubID = string(system.GetUID())
 
-	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOlder, h.lookOperator, h.lookObjects, h.lookSecrets} {
+	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOperator, h.lookObjects, h.lookSecrets} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
@@ -87,7 +86,7 @@ func (h *hub) lookDefinitions(ctx context.Context, s *state) error {
 		case v1alpha1.GroupName:
 			s.Definitions = append(s.Definitions, all[i])
 		case olderGroup:
-			s.OlderDefinitions = append(s.OlderDefinitions, all[i])
+			s.Older = append(s.Older, all[i].GetName())
 		}
 	}
 
