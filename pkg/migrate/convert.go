@@ -103,7 +103,6 @@ func ConvertAll(old []unstructured.Unstructured) []*Converted {
 
 	carryRendered(old, all)
 	noteReferences(all)
-	refuseSameCluster(all)
 
 	return all
 }
