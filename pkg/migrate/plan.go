@@ -160,7 +160,8 @@ func notesOf(s *state) []string {
 	}
 
 	for _, other := range s.OtherWebhooks {
-		notes = append(notes, other+" is about "+v1alpha1.GroupName+", and is not the old operator's: it stays, and may refuse what is written")
+		notes = append(notes, other+" is about "+v1alpha1.GroupName+", and has not the name or the label of the old operator's: it stays, and may refuse what is written. "+
+			"If it is the old operator's (nameOverride), step 5 fails: delete it then, and run this again")
 	}
 
 	return notes
