@@ -30,7 +30,7 @@ const migrateRunDescription = `run takes the steps that "migrate plan" lists, ea
 Its status is 0 if no other run is needed: each cluster is taken over, or suspended as it was, each other object is Ready, or
 is not and was not before, and what you deleted stays so. The report names those that are not Ready. In every other case it
 is 1: something is refused, a step was stopped, a cluster is only observed, an object was not finished in time, or one keeps
-what the command gave it for the takeover (adopt, takeOwnership, deletePolicy.orphan) because it is not Ready or suspended.`
+what the command gave it for the takeover (adopt, takeOwnership) because it is not Ready.`
 
 // errMigrationRefused ends plan with status 1 after it has printed everything.
 var errMigrationRefused = errors.New("something is refused")
