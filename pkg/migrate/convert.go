@@ -103,6 +103,7 @@ func ConvertAll(old []unstructured.Unstructured) []*Converted {
 
 	carryRendered(old, all)
 	noteReferences(all)
+	refuseSameCluster(all)
 
 	return all
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // What our API server would refuse in step 10, after the definitions are deleted, is refused before the first step.
@@ -36,5 +38,35 @@ func TestRefusedBySize(t *testing.T) {
 			old := stored(t, "OmniCluster", "", `{connectionRef: {name: omni}, talos: {version: v1.13.3}, kubernetes: {version: v1.35.1, manifests: [`+strings.Join(test.manifests, ", ")+`]}}`)
 			wantFindings(t, "refused", test.want, Convert(old).Refusals)
 		})
+	}
+}
+
+// Two objects that are the same cluster in Omni: our API server refuses the second.
+func TestRefusedSameCluster(t *testing.T) {
+	named := func(namespace, name, rest string) unstructured.Unstructured {
+		obj := stored(t, "OmniCluster", "", cluster+rest+"}")
+		obj.SetNamespace(namespace)
+		obj.SetName(name)
+
+		return *obj
+	}
+
+	all := ConvertAll([]unstructured.Unstructured{
+		named("team-a", "demo", ""), named("team-a", "other", ", clusterName: demo"), named("team-a", "third", ", clusterName: own"),
+		named("team-b", "demo", ""),
+	})
+
+	for i, c := range all {
+		if i != 1 {
+			wantFindings(t, c.ID(), nil, c.Refusals)
+
+			continue
+		}
+
+		wantFindings(t, c.ID(), []string{"spec.clusterName: OmniCluster demo is the same cluster in Omni"}, c.Refusals)
+
+		if c.Object != nil {
+			t.Error("refused, and there is an object all the same")
+		}
 	}
 }
