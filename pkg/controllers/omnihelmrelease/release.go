@@ -150,7 +150,7 @@ func mustNotBegin(s *scope) (reason, why string) {
 // raise the generation, so it is not compared. Empty if it may be.
 func olderState(release *v1alpha1.OmniHelmRelease, latest *helm.Revision) string {
 	known := release.Status.LastAttemptedGeneration
-	if known == 0 { // a status of a former version
+	if known == 0 { // the status was lost
 		known = release.Generation
 	}
 
