@@ -46,7 +46,7 @@ type reconciler struct {
 	slots    *limiter.Limiter[types.UID] // by OmniConnection
 	wake     *trigger.Trigger[types.NamespacedName]
 
-	corrections corrections
+	corrections sync.Map // by name of the export, the last correction
 
 	firstLook sync.Once
 	started   time.Time
@@ -207,6 +207,6 @@ func (r *reconciler) times() times { return times{now: r.options.Now(), differ: 
 // gone forgets everything about an export that does not exist any more.
 func (r *reconciler) gone(name types.NamespacedName) {
 	r.requests.forget(name)
-	r.corrections.forget(name)
+	r.corrections.Delete(name)
 	r.forgetMetrics(name)
 }
