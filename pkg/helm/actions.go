@@ -192,10 +192,6 @@ func (c *Client) rollBack(x *execution) error {
 		return err
 	}
 
-	if err := c.excludeOthers(x, record, last); err != nil {
-		return err
-	}
-
 	rollback := action.NewRollback(x.config)
 	rollback.Version = x.request.Decision.Revision
 	rollback.MaxHistory = x.request.Settings.MaxHistory
