@@ -58,7 +58,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	}
 
 	return &reconciler{
-		client: cached, live: live, events: recorder, options: options, requests: newRequests(),
+		client: cached, live: live, events: recorder, options: options, requests: &requests{exports: map[types.NamespacedName]*requestsOf{}},
 		slots: limiter.New(limiter.Limits[types.UID]{PerKey: int64(max(1, options.Concurrency/connectionDivisor))}),
 		wake:  trigger.New[types.NamespacedName](trigger.Pacing{}),
 	}
