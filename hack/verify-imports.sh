@@ -36,8 +36,8 @@ refuse "the API server must not contain controllers, engines, controller-runtime
 
 # The one exception: what asks who reads the metrics (cmd/controller) brings two packages of k8s.io/apiserver along.
 review=' k8s\.io/apiserver/pkg/server/(dynamiccertificates|egressselector(/metrics)?)$'
-refuse "the controller must not contain the registry or the API server" \
-  " ($module/pkg/(registry|apiserver|admission)|k8s\.io/apiserver/pkg/(registry|server|storage)(/|$))" < <(grep -vE "$review" <<<"$controller_deps")
+refuse "the controller must contain neither validation, the registry, the API server nor the plugin's commands" \
+  " ($module/pkg/(registry|apiserver|admission|apis/omni/validation|export|migrate)(/|$)|k8s\.io/apiserver/pkg/(registry|server|storage)(/|$))" < <(grep -vE "$review" <<<"$controller_deps")
 
 # Of the engines it has what its command export needs.
 refuse "the plugin must contain neither controllers, Helm nor the API server" \

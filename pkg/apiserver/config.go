@@ -125,7 +125,7 @@ func (c CompletedConfig) install(generic *genericapiserver.GenericAPIServer) err
 
 	group := genericapiserver.NewDefaultAPIGroupInfo(v1alpha1.GroupName, c.config.scheme,
 		runtime.NewParameterCodec(c.config.scheme), c.config.codecs)
-	group.NegotiatedSerializer = lists.PerElement(withoutProtobuf{group.NegotiatedSerializer})
+	group.NegotiatedSerializer = compactJSON{group.NegotiatedSerializer}
 	group.VersionedResourcesStorageMap[v1alpha1.SchemeGroupVersion.Version] = served
 
 	if err := generic.InstallAPIGroup(&group); err != nil {

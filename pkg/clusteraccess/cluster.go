@@ -10,7 +10,6 @@ import (
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -46,16 +45,14 @@ func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, gu
 		return nil, err
 	}
 
-	wire := &answer.Wire{}
-
-	transport, err := newTransport(a, guard, wire)
+	transport, err := newTransport(a, guard)
 	if err != nil {
 		return nil, err
 	}
 
 	secrets := a.secrets()
 
-	config, err := newConfig(a, transport, wire, secrets)
+	config, err := newConfig(a, transport, secrets)
 	if err != nil {
 		return nil, err
 	}

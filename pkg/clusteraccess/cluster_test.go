@@ -24,7 +24,9 @@ import (
 func serve(t *testing.T, handler http.HandlerFunc) []byte {
 	t.Helper()
 
-	server := httptest.NewTLSServer(handler)
+	server := httptest.NewUnstartedServer(handler)
+	server.EnableHTTP2 = true
+	server.StartTLS()
 	t.Cleanup(server.Close)
 
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
@@ -46,6 +48,18 @@ func get(t *testing.T, clusters *Clusters, config []byte) *Cluster {
 	}
 
 	return cluster
+}
+
+// HTTP/2 has frames that are part of no answer, so no bound would count them.
+func TestClustersAreAskedByHTTP1(t *testing.T) {
+	var protocol atomic.Value
+
+	cluster := get(t, NewClusters(nil, loopback()), serve(t, func(_ http.ResponseWriter, r *http.Request) { protocol.Store(r.Proto) }))
+	_, _ = cluster.Core().Secrets("apps").Get(t.Context(), "pull", metav1.GetOptions{})
+
+	if got := protocol.Load(); got != "HTTP/1.1" {
+		t.Errorf("it was asked by %v", got)
+	}
 }
 
 // identifyFinally calls Identify until the cluster has answered.

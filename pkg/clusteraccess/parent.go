@@ -61,13 +61,9 @@ func otherHub(parent *v1alpha1.OmniCluster, known string) string {
 		return known
 	}
 
-	stalled := apimeta.FindStatusCondition(parent.Status.Conditions, v1alpha1.ConditionStalled)
-
 	switch {
 	case parent.Status.OtherHub != "":
 		return parent.Status.OtherHub
-	case stalled != nil && stalled.Reason == v1alpha1.ReasonOwnedByOtherHub: // of a version that did not write the field
-		return "the one that its condition Stalled names"
 	case parent.Status.HubID == "" && !apimeta.IsStatusConditionTrue(parent.Status.Conditions, v1alpha1.ConditionConnectionReady):
 		return known
 	default:

@@ -31,13 +31,8 @@ const (
 	clientBurst = 100
 )
 
-// How much of unread answers a connection buffers, in bytes, and the largest headers. Go's own limits are 4 MiB for
-// each request, 1 GiB in all, and 10 MiB.
-const (
-	unreadPerRequest    = 1 << 20 // answer.Wire allows for it
-	unreadPerConnection = 16 << 20
-	maxHeader           = 256 << 10
-)
+// maxHeader is how large the header of an answer may be, in bytes. Go's own limit is 10 MiB.
+const maxHeader = 256 << 10
 
 // retryAfter is the header of a refusal that says when to ask again, in seconds or as a date.
 const retryAfter = "Retry-After"
@@ -46,10 +41,11 @@ const retryAfter = "Retry-After"
 const userAgent = "omni-controller"
 
 // newTransport returns a transport for one kubeconfig: client-go's shared cache of transports cannot be closed, and a
-// replaced kubeconfig must not leave connections behind.
-func newTransport(a *settings, guard dialguard.Guard, wire *answer.Wire) (*http.Transport, error) {
+// replaced kubeconfig must not leave connections behind. It speaks HTTP/1.1: HTTP/2 has frames that are part of no answer, and no
+// bound on answers would count them.
+func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
 	tlsConfig, err := rest.TLSConfigFor(&rest.Config{TLSClientConfig: rest.TLSClientConfig{
-		CAData: a.ca, CertData: a.certificate, KeyData: a.key, ServerName: a.serverName, NextProtos: []string{"h2", "http/1.1"},
+		CAData: a.ca, CertData: a.certificate, KeyData: a.key, ServerName: a.serverName, NextProtos: []string{"http/1.1"},
 	}})
 	if err != nil {
 		return nil, fmt.Errorf("%w: its certificates do not fit together", ErrInvalid)
@@ -62,20 +58,19 @@ func newTransport(a *settings, guard dialguard.Guard, wire *answer.Wire) (*http.
 
 	return utilnet.SetTransportDefaults(&http.Transport{
 		Proxy:                  way.proxy,
-		DialContext:            wire.Dialer(way.dialer.DialContext),
+		DialContext:            way.dialer.DialContext,
 		TLSClientConfig:        tlsConfig,
 		TLSHandshakeTimeout:    handshakeTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeader,
-		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: unreadPerRequest, MaxReceiveBufferPerConnection: unreadPerConnection},
 		MaxIdleConnsPerHost:    idlePerHost,
 	}), nil
 }
 
 // newConfig returns the client configuration for consumers. The credentials are in its transport, not in its fields: it
 // can be copied and printed.
-func newConfig(a *settings, transport http.RoundTripper, wire *answer.Wire, secrets *redact.Secrets) (*rest.Config, error) {
+func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets) (*rest.Config, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
 		return nil, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
@@ -90,7 +85,7 @@ func newConfig(a *settings, transport http.RoundTripper, wire *answer.Wire, secr
 
 	return &rest.Config{
 		Host:      a.server,
-		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated, wire: wire, budget: answer.NewBudget(clusterBytes)},
+		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated, budget: answer.NewBudget(clusterBytes)},
 		UserAgent: userAgent,
 		QPS:       clientQPS,
 		Burst:     clientBurst,
@@ -105,7 +100,6 @@ type sameHost struct {
 	host    string
 	secrets *redact.Secrets
 	next    http.RoundTripper
-	wire    *answer.Wire
 	budget  *answer.Budget // of this cluster
 }
 
@@ -119,7 +113,7 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, fmt.Errorf("the workload cluster redirects to another host (%s), which is refused", request.URL.Host)
 	}
 
-	response, err := s.wire.RoundTrip(s.next, askingForJSON(request))
+	response, err := s.next.RoundTrip(askingForJSON(request))
 	if err != nil {
 		return nil, err // the caller is net/http
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Limits bound what a text may become. All of them must be more than 0.
+// Limits bound what a text may become. All numbers must be more than 0.
 type Limits struct {
 	// Bytes is the largest length of the text as it comes, in bytes.
 	Bytes int
@@ -16,10 +16,16 @@ type Limits struct {
 	// Expanded is how many bytes all keys and values may have together, with each alias counted as what it stands
 	// for.
 	Expanded int
+	// NoAliases refuses a text with an alias.
+	NoAliases bool
 }
 
-// ErrSyntax says that a text is neither YAML nor JSON.
-var ErrSyntax = errors.New("is neither YAML nor JSON")
+var (
+	// ErrSyntax says that a text is neither YAML nor JSON.
+	ErrSyntax = errors.New("is neither YAML nor JSON")
+	// ErrAlias says that a text has an alias where none may be.
+	ErrAlias = errors.New("has YAML aliases (*name), which are not expanded here: write each value out where it belongs")
+)
 
 // LimitError says which limit a text exceeds. Its text continues a sentence that begins with the name of the text.
 type LimitError struct {

@@ -17,8 +17,8 @@ import (
 )
 
 // Check reports whether a text, with all its YAML documents together, stays within the limits. It is for libraries
-// that read the text themselves. Errors are ErrSyntax, *LimitError, one that names an alias that contains itself,
-// and that of ctx if it ends while others are being read.
+// that read the text themselves. Errors are ErrSyntax, *LimitError, ErrAlias, one that names an alias that
+// contains itself, and that of ctx if it ends while others are being read.
 func Check(ctx context.Context, text []byte, limits Limits) error {
 	_, err := Measure(ctx, text, limits)
 
@@ -193,43 +193,6 @@ func Unmarshal(ctx context.Context, text []byte, limits Limits, into any) error 
 	}
 
 	return nil
-}
-
-// HasAlias reports whether a text has a YAML alias in any of its documents. A valid JSON text has none. ErrSyntax
-// means that nothing is known about the text; the other error is that of ctx.
-func HasAlias(ctx context.Context, text []byte) (bool, error) {
-	if !bytes.ContainsRune(text, '&') || !bytes.ContainsRune(text, '*') || json.Valid(text) {
-		return false, nil
-	}
-
-	release, err := reserve(ctx, text)
-	if err != nil {
-		return false, err
-	}
-	defer release()
-
-	found := false
-	err = eachDocument(text, func(document *yamlv3.Node) error {
-		found = found || hasAlias(document)
-
-		return nil
-	})
-
-	return found, err
-}
-
-func hasAlias(node *yamlv3.Node) bool {
-	if node.Kind == yamlv3.AliasNode {
-		return true
-	}
-
-	for _, child := range node.Content {
-		if hasAlias(child) {
-			return true
-		}
-	}
-
-	return false
 }
 
 // Gunzip returns what a gzip text holds, of at most so many bytes. Errors are ErrSyntax, if it is no gzip text, and

@@ -144,24 +144,25 @@ func TestUnmarshal(t *testing.T) {
 	}
 }
 
-func TestHasAlias(t *testing.T) {
-	for text, want := range map[string]bool{
-		"a: &a 1\nb: *a":            true,
-		"a: &a 1":                   false,
-		"a: '*a & b'":               false,
-		"a: |\n  b: &b\n  c: *b\n":  false,
-		"a: 1\n---\n- &b 1\n- *b":   true,
-		"? &a 1\n: *a":              true,
-		`{"a": "&a", "b": "*a"}`:    false,
-		"a: &a {b: 1}\nc: {<<: *a}": true,
-	} {
-		if got, err := foreign.HasAlias(t.Context(), []byte(text)); err != nil || got != want {
-			t.Errorf("%q: %t, %v, want %t", text, got, err, want)
-		}
-	}
+func TestNoAliases(t *testing.T) {
+	without := limits
+	without.NoAliases = true
 
-	if _, err := foreign.HasAlias(t.Context(), []byte("a: &a [*a")); !errors.Is(err, foreign.ErrSyntax) {
-		t.Error(err)
+	for text, want := range map[string]error{
+		"a: &a 1\nb: *a":            foreign.ErrAlias,
+		"a: &a 1":                   nil,
+		"a: '*a & b'":               nil,
+		"a: |\n  b: &b\n  c: *b\n":  nil,
+		"a: 1\n---\n- &b 1\n- *b":   foreign.ErrAlias,
+		"? &a 1\n: *a":              foreign.ErrAlias,
+		`{"a": "&a", "b": "*a"}`:    nil,
+		"a: &a {b: 1}\nc: {<<: *a}": foreign.ErrAlias,
+		"a: &a [*a]":                foreign.ErrAlias,
+		"a: &a [*a":                 foreign.ErrSyntax,
+	} {
+		if err := foreign.Check(t.Context(), []byte(text), without); !errors.Is(err, want) {
+			t.Errorf("%q: %v, want %v", text, err, want)
+		}
 	}
 }
 
@@ -239,7 +240,6 @@ func FuzzRead(f *testing.F) {
 			}
 
 			_, _ = foreign.Documents(t.Context(), text, small)
-			_, _ = foreign.HasAlias(t.Context(), text)
 		})
 	})
 }

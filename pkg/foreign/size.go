@@ -35,9 +35,13 @@ func newMeasure(limits Limits) *measure {
 	return &measure{limits: limits, anchors: map[*yaml.Node]*Size{}}
 }
 
-// of returns the size of a node, or the limit that it exceeds.
+// of returns the size of a node, or what refuses it.
 func (m *measure) of(node *yaml.Node) (Size, error) {
 	if node.Kind == yaml.AliasNode {
+		if m.limits.NoAliases {
+			return Size{}, ErrAlias
+		}
+
 		return m.ofAnchor(node.Alias)
 	}
 

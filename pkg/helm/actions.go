@@ -54,7 +54,7 @@ func (c *Client) install(x *execution) error {
 	install.DisableHooks = x.request.Settings.DisableHooks
 	install.TakeOwnership = x.request.Settings.TakeOwnership
 
-	if err := c.prepareChange(x); err != nil {
+	if err := x.mayChange(); err != nil {
 		return err
 	}
 
@@ -109,7 +109,7 @@ func (c *Client) upgrade(x *execution) error {
 	x.guard.ServerSide = last.ApplyMethod == string(releasev1.ApplyMethodServerSideApply)
 	upgrade.ForceConflicts = x.guard.ServerSide
 
-	if err := c.prepareChange(x); err != nil {
+	if err := x.mayChange(); err != nil {
 		return err
 	}
 
@@ -119,15 +119,6 @@ func (c *Client) upgrade(x *execution) error {
 	_, err = upgrade.RunWithContext(ctx, c.target.Name, prerendered, x.request.Values.Tree())
 
 	return err
-}
-
-// prepareChange asks whether the action may change something, and makes the first change that only some need; see markHooked.
-func (c *Client) prepareChange(x *execution) error {
-	if err := x.mayChange(); err != nil {
-		return err
-	}
-
-	return c.markHooked(x)
 }
 
 // needsCRDs reports whether CRDs are installed before an upgrade: over attempts of
@@ -192,10 +183,6 @@ func (c *Client) rollBack(x *execution) error {
 		return err
 	}
 
-	if err := c.excludeOthers(x, record, last); err != nil {
-		return err
-	}
-
 	rollback := action.NewRollback(x.config)
 	rollback.Version = x.request.Decision.Revision
 	rollback.MaxHistory = x.request.Settings.MaxHistory
@@ -205,7 +192,7 @@ func (c *Client) rollBack(x *execution) error {
 	rollback.WaitStrategy, rollback.WaitOptions = waitStrategy(x.request.Settings.Wait), []kube.WaitOption{kube.WithWaitContext(x.soft)}
 	rollback.DisableHooks = x.request.Settings.DisableHooks
 
-	if err := c.prepareChange(x); err != nil {
+	if err := x.mayChange(); err != nil {
 		return err
 	}
 

@@ -199,13 +199,8 @@ func decidePending(wanted Wanted, observed Observed, latest *Revision, now time.
 	return unlock(latest)
 }
 
-// resume makes the latest revision again. Helm begins nothing over a revision without a result. There is one below the latest
-// where a former version of the controller died between two writes, and nobody works on it any more.
+// resume makes the latest revision again.
 func resume(observed Observed, latest *Revision) Decision {
-	if len(observed.Revisions) > 1 && observed.Revisions[1].Status.pending() {
-		return unlock(&observed.Revisions[1])
-	}
-
 	return installOrUpgrade(observed, latest.Number, latest.Number, "the last action was interrupted")
 }
 

@@ -126,13 +126,6 @@ func TestDecide(t *testing.T) {
 		{"stop during install", plain, []Revision{rev(1, StatusFailed, interrupted)}, Decision{Action: ActionInstall, Resume: 1}},
 		{"stop during upgrade", rolling, []Revision{rev(2, StatusFailed, interrupted), rev(1, StatusDeployed, other)}, Decision{Action: ActionUpgrade, Resume: 2}},
 
-		{"two without a result, as a former version left them", plain, []Revision{rev(3, StatusPendingUpgrade), rev(2, StatusPendingUpgrade), rev(1, StatusDeployed, other)},
-			Decision{Action: ActionUnlock, Revision: 2}},
-		{"two without a result, one after a stop", rolling, []Revision{rev(3, StatusFailed, interrupted), rev(2, StatusPendingInstall)},
-			Decision{Action: ActionUnlock, Revision: 2}},
-		{"two without a result, the older is unlocked", plain, []Revision{rev(3, StatusPendingUpgrade), rev(2, StatusFailed), rev(1, StatusDeployed, other)},
-			Decision{Action: ActionUpgrade, Resume: 3, Failures: 1}},
-
 		{"another client is at work", plain, []Revision{rev(2, StatusPendingUpgrade, anothers), rev(1, StatusDeployed)}, Decision{Action: ActionWait, After: 29 * time.Minute}},
 		{"another client with our longer timeout", with(func(w *Wanted) { w.LockTime = time.Hour }), []Revision{rev(2, StatusPendingUpgrade, anothers)},
 			Decision{Action: ActionWait, After: 59 * time.Minute}},

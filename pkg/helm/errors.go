@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 
-	"golang.org/x/net/http2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
@@ -98,7 +97,7 @@ func notNow(err error) bool {
 func passes(err error) bool {
 	var network net.Error
 
-	return notNow(err) || errors.As(err, &network) || errors.As(err, new(http2.StreamError)) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	return notNow(err) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // classify makes an *Error of what Helm or the cluster said while doing something.

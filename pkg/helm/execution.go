@@ -8,7 +8,6 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"k8s.io/cli-runtime/pkg/resource"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
@@ -31,8 +30,6 @@ type execution struct {
 	records *recordRoom  // may be nil
 	older   records.Size // of what is kept of older revisions; see keepOlder
 	guard   *kubeclient.Guard
-	// hooked are objects of attempts' manifests that hooks have made, too, and when the oldest of these attempts began.
-	hooked map[drift.Object]time.Time
 
 	request Request
 	// Waiting ends with soft, everything else with hard; see Run.

@@ -102,7 +102,7 @@ func (c *Client) objectsOfFailed(x *execution) (map[drift.Object]time.Time, erro
 			return nil, fmt.Errorf("read revision %d: %w", number, err)
 		}
 
-		if err := c.note(x, record, observed.Revisions[known].Created, named); err != nil {
+		if err := c.noteAttempt(x, record, observed.Revisions[known].Created, named); err != nil {
 			return nil, fmt.Errorf("read the manifest of revision %d: %w", number, err)
 		}
 
@@ -114,16 +114,14 @@ func (c *Client) objectsOfFailed(x *execution) (map[drift.Object]time.Time, erro
 	return named, nil
 }
 
-// note notes the objects that the record of an attempt names, and takes room for what stays of it.
-func (c *Client) note(x *execution, record *releasev1.Release, began time.Time, named map[drift.Object]time.Time) error {
+// noteAttempt notes the objects that the record of an attempt names, and takes room for what stays of it.
+func (c *Client) noteAttempt(x *execution, record *releasev1.Release, began time.Time, named map[drift.Object]time.Time) error {
 	texts := x.values.add(record.Config) // names of objects may come from older values
 
 	objects, err := objectsOf(record.Manifest)
 	if err != nil {
 		return err
 	}
-
-	c.noteHooked(x, record, began, objects)
 
 	var names foreign.Size
 

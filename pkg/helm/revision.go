@@ -101,12 +101,11 @@ type Revision struct {
 	Content, Attempt string
 	// Owner is the UID of the OmniHelmRelease that made the revision; empty if another client did.
 	Owner string
-	// Hub is the ID of the hub of that OmniHelmRelease; empty if another client or a former version made the revision.
+	// Hub is the ID of the hub of that OmniHelmRelease; empty if another client made the revision.
 	Hub string
-	// Generation is that of the OmniHelmRelease when it made the revision; 0 if another client or a former version did.
+	// Generation is that of the OmniHelmRelease when it made the revision; 0 if another client did.
 	Generation int64
-	// Process names the process of the controller that made the revision; empty if another client or a
-	// former version did.
+	// Process names the process of the controller that made the revision; empty if another client did.
 	Process string
 	// ChartVersion is the version of the chart; empty if another client made the revision.
 	ChartVersion string

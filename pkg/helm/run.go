@@ -39,6 +39,13 @@ type Settings struct {
 	MaxHistory int
 }
 
+// Encode returns the settings as text. Digests of it are kept in statuses and in Helm's records: write a field that you add only
+// if it is set, or every release that has used up its retries begins again.
+func (s Settings) Encode() string {
+	return fmt.Sprintf("timeout=%s;wait=%t;waitForJobs=%t;disableHooks=%t;skipCRDs=%t;takeOwnership=%t;createNamespace=%t;maxHistory=%d",
+		s.Timeout, s.Wait, s.WaitForJobs, s.DisableHooks, s.SkipCRDs, s.TakeOwnership, s.CreateNamespace, s.MaxHistory)
+}
+
 // Request is one action to do.
 type Request struct {
 	// Decision says what to do.

@@ -68,8 +68,6 @@ type resumable struct {
 	// rollback leaves revisions failed that have failed. Helm calls one superseded when
 	// a rollback from it fails, too: the next rollback would go to it.
 	rollback bool
-	// reduced is the manifest of the revision that a rollback makes; nil if it is that of the revision it goes back to.
-	reduced *string
 	// made is the manifest of the revision that the action makes; empty before there is one.
 	made string
 	// makes is the name of that revision's record; empty before there is one.
@@ -226,11 +224,6 @@ func (r *resumable) Create(name string, made release.Releaser) error {
 	}
 
 	r.sign(record)
-
-	if r.reduced != nil {
-		delete(record.Labels, labelContent)
-		record.Manifest = *r.reduced
-	}
 
 	r.made, r.makes, r.result = record.Manifest, name, name
 

@@ -165,28 +165,3 @@ func (c *Client) joined(manifest, older string) (string, error) {
 
 	return manifest, nil
 }
-
-// without is a manifest without some of its objects.
-func (c *Client) without(stored string, left kube.ResourceList) (string, error) {
-	objects, err := objectsOf(stored)
-	if err != nil {
-		return "", err
-	}
-
-	var reduced strings.Builder
-
-	for _, object := range objects {
-		if slices.ContainsFunc(left, func(info *resource.Info) bool { return isNamed(info, c.named(object)) }) {
-			continue
-		}
-
-		text, err := object.MarshalJSON()
-		if err != nil {
-			return "", err
-		}
-
-		reduced.WriteString("---\n" + string(text))
-	}
-
-	return reduced.String(), nil
-}

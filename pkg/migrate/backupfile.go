@@ -39,7 +39,7 @@ func readFile(path string) ([]byte, error) {
 	return text, err
 }
 
-// readBackup returns nil if there is no file. What a killed import has noted in the journal is in it.
+// readBackup returns nil if there is no file.
 func readBackup(ctx context.Context, path string) (*backup, error) {
 	text, err := readFile(path)
 	if err != nil {
@@ -59,11 +59,10 @@ func readBackup(ctx context.Context, path string) (*backup, error) {
 		return nil, fmt.Errorf("%s is no backup of this command (format %q, not %s): give another file. It was left as it is", path, read.Format, backupFormat)
 	}
 
-	return read, read.readJournal(path, text)
+	return read, nil
 }
 
-// write replaces the file atomically: at every moment the old or the new one is on the disk. It reads the file back. The
-// journal is of the old one, and goes.
+// write replaces the file atomically: at every moment the old or the new one is on the disk. It reads the file back.
 func (b *backup) write(ctx context.Context, path string) error {
 	text, err := json.MarshalIndent(b, "", " ")
 	if err != nil {
@@ -85,9 +84,7 @@ func (b *backup) write(ctx context.Context, path string) error {
 		return fmt.Errorf("the backup %s is not what was written: use another disk", path)
 	}
 
-	if _, err = readBackup(ctx, path); err != nil {
-		return err
-	}
+	_, err = readBackup(ctx, path)
 
-	return removeJournal(path)
+	return err
 }

@@ -62,7 +62,8 @@ func Convert(old *unstructured.Unstructured) *Converted {
 
 	of, known := kindNamed(c.Kind)
 	if !known {
-		c.refuse("kind", otherKind(c.Kind, c.Name))
+		c.refuse("kind", "this operator has no such kind: save what you need of it, stop the old operator (scale its Deployment to 0), and only then delete it. "+
+			"While the old operator runs, the deletion takes what the object has rendered out of the workload cluster")
 
 		return c
 	}

@@ -11,16 +11,15 @@ import (
 // file a later run would save, plan and move what the earlier one has made as if its user had written it, and undo
 // would restore nothing.
 
-// refuseEarlier refuses an object whose policy was set by an earlier run, if the backup does not have the object. It also
-// says what has to be done before the old operator runs again.
-func (c *Converted) refuseEarlier(old *unstructured.Unstructured, b *backup, before string) {
+// refuseEarlier refuses an object whose policy was set by an earlier run, if the backup does not have the object.
+func (c *Converted) refuseEarlier(old *unstructured.Unstructured, b *backup) {
 	if !madeHarmless(old) || b.has(old) {
 		return
 	}
 
 	c.refuse(strings.Join(harmlessPath(old.GetKind()), "."), "an earlier run changed this: give its backup file (`migrate run --backup`, `migrate undo --backup`). "+
 		"If that is lost, scale the old operator up, which puts its finalizers back, and write the policy that you want, "+
-		"first another one if it is the one that is there"+sentence(before))
+		"first another one if it is the one that is there")
 	c.Object = nil
 }
 
@@ -39,7 +38,7 @@ func stoppedEarlier(s *state, b *backup) []string {
 		}
 
 		problems = append(problems, fmt.Sprintf("%s: an earlier run changed this (spec.replicas): give its backup file. "+
-			"If that is lost, scale it to what it had", idOf(at))+sentence(beforeItRuns(s)))
+			"If that is lost, scale it to what it had", idOf(at)))
 	}
 
 	return problems
@@ -54,13 +53,4 @@ func (b *backup) has(obj *unstructured.Unstructured) bool {
 	saved := sameName(b.Objects, obj)
 
 	return saved != nil && saved.GetUID() == obj.GetUID()
-}
-
-// sentence appends a text to others, if there is one.
-func sentence(text string) string {
-	if text == "" {
-		return ""
-	}
-
-	return ". " + text
 }

@@ -12,17 +12,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 )
 
 const (
-	// callTimeout bounds one call.
+	// callTimeout bounds one call, with its answer.
 	callTimeout = 30 * time.Second
 	// pageSize is how many objects one call lists, maxObjects how many of one resource there may be.
 	pageSize   = 100
@@ -120,9 +122,6 @@ func (h *hub) in(resource schema.GroupVersionResource, namespace string) dynamic
 
 // get returns nil for an object that does not exist.
 func (h *hub) get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (*unstructured.Unstructured, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-
 	found, err := h.in(resource, namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil //nolint:nilnil // what is not there is an answer
@@ -137,104 +136,78 @@ func (h *hub) get(ctx context.Context, resource schema.GroupVersionResource, nam
 
 // list reads all objects of a resource, page by page. A resource that is not served has no objects.
 func (h *hub) list(ctx context.Context, resource schema.GroupVersionResource, namespace, selector string) ([]unstructured.Unstructured, error) {
-	var all []unstructured.Unstructured
-
-	return all, eachPage(ctx, resource, selector, func(ctx context.Context, options metav1.ListOptions) (string, int, error) {
-		page, err := h.in(resource, namespace).List(ctx, options)
-		if err != nil {
-			return "", 0, err
-		}
-
-		all = append(all, page.Items...)
-
-		return page.GetContinue(), len(all), nil
+	return listAll[unstructured.Unstructured](ctx, resource, selector, func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return h.in(resource, namespace).List(ctx, options)
 	})
 }
 
 // listSecrets reads the metadata of all Secrets, never their content.
 func (h *hub) listSecrets(ctx context.Context) ([]metav1.PartialObjectMetadata, error) {
-	var all []metav1.PartialObjectMetadata
-
-	return all, eachPage(ctx, secretsResource, "", func(ctx context.Context, options metav1.ListOptions) (string, int, error) {
-		page, err := h.metadata.Resource(secretsResource).List(ctx, options)
-		if err != nil {
-			return "", 0, err
-		}
-
-		all = append(all, page.Items...)
-
-		return page.GetContinue(), len(all), nil
+	return listAll[metav1.PartialObjectMetadata](ctx, secretsResource, "", func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return h.metadata.Resource(secretsResource).List(ctx, options)
 	})
 }
 
-func eachPage(ctx context.Context, resource schema.GroupVersionResource, selector string,
-	read func(context.Context, metav1.ListOptions) (next string, count int, err error),
-) error {
-	options := metav1.ListOptions{Limit: pageSize, LabelSelector: selector}
+func listAll[T any](ctx context.Context, resource schema.GroupVersionResource, selector string, page pager.ListPageFunc) ([]T, error) {
+	var all []T
 
-	for {
-		call, cancel := context.WithTimeout(ctx, callTimeout)
-		next, count, err := read(call, options)
+	pages := &pager.ListPager{PageSize: pageSize, PageFn: page}
 
-		cancel()
+	err := pages.EachListItem(ctx, metav1.ListOptions{LabelSelector: selector}, func(item runtime.Object) error {
+		one, is := any(item).(*T)
 
 		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil:
-			return explain("list "+resource.Resource, err)
-		case count > maxObjects:
-			return fmt.Errorf("list %s: there are more than %d", resource.Resource, maxObjects)
-		case next == "":
-			return nil
+		case !is:
+			return fmt.Errorf("the answer has a %T", item)
+		case len(all) == maxObjects:
+			return fmt.Errorf("there are more than %d", maxObjects)
 		}
 
-		options.Continue = next
+		all = append(all, *one)
+
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
 	}
+
+	return all, explain("list "+resource.Resource, err)
 }
 
 // patch changes fields by a JSON merge patch. If the object is gone, that is no error.
 func (h *hub) patch(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, fields map[string]any) error {
-	body, err := json.Marshal(fields)
-	if err != nil {
-		return fmt.Errorf("change %s: %w", describe(resource, namespace, name), err)
-	}
+	return mergePatch(describe(resource, namespace, name), fields, func(body []byte) error {
+		_, err := h.in(resource, namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
 
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-
-	_, err = h.in(resource, namespace).Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-
-	return explain("change "+describe(resource, namespace, name), err)
+		return err
+	})
 }
 
 // patchSecret changes the metadata of a Secret.
 func (h *hub) patchSecret(ctx context.Context, namespace, name string, fields map[string]any) error {
+	return mergePatch(describe(secretsResource, namespace, name), fields, func(body []byte) error {
+		_, err := h.metadata.Resource(secretsResource).Namespace(namespace).
+			Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
+
+		return err
+	})
+}
+
+func mergePatch(what string, fields map[string]any, send func(body []byte) error) error {
 	body, err := json.Marshal(fields)
-	if err != nil {
-		return fmt.Errorf("change %s: %w", describe(secretsResource, namespace, name), err)
+	if err == nil {
+		err = send(body)
 	}
 
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-
-	_, err = h.metadata.Resource(secretsResource).Namespace(namespace).
-		Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: fieldManager})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 
-	return explain("change "+describe(secretsResource, namespace, name), err)
+	return explain("change "+what, err)
 }
 
 // create creates an object. It returns false if one of that name exists.
 func (h *hub) create(ctx context.Context, resource schema.GroupVersionResource, obj *unstructured.Unstructured) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-
 	_, err := h.in(resource, obj.GetNamespace()).Create(ctx, obj, metav1.CreateOptions{FieldManager: fieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return false, nil
@@ -245,9 +218,6 @@ func (h *hub) create(ctx context.Context, resource schema.GroupVersionResource, 
 
 // remove deletes exactly the object that was read. If it is gone, that is no error.
 func (h *hub) remove(ctx context.Context, resource schema.GroupVersionResource, obj *unstructured.Unstructured) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-
 	uid := obj.GetUID()
 
 	err := h.in(resource, obj.GetNamespace()).Delete(ctx, obj.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})

@@ -51,10 +51,6 @@ func observed(obj runtime.Object) runtime.Object {
 // made it, and may have changed it since. One that an earlier run made and that is gone was deleted by its user. If one
 // object is refused, the others are still created and verified; what was refused ends the run after that.
 func (m *Migration) importAll(ctx context.Context) error {
-	if err := m.backup.write(ctx, m.options.Backup); err != nil { // with what the journal of a killed run says
-		return err
-	}
-
 	before := map[string]bool{}
 	for _, id := range m.backup.Imported {
 		before[id] = true
@@ -67,20 +63,15 @@ func (m *Migration) importAll(ctx context.Context) error {
 		return nil
 	}
 
-	notes, err := newJournal(m.options.Backup)
-	if err != nil {
-		return err
-	}
+	stopped := m.importEach(ctx, missing)
 
-	stopped := m.importEach(ctx, missing, notes)
-
-	// Also what was made before the run was stopped is in the backup.
-	return errors.Join(stopped, notes.close(), m.backup.write(context.WithoutCancel(ctx), m.options.Backup))
+	// Also what was made before the run was stopped is in the backup. A run that is killed here forgets it, and the next one finds it.
+	return errors.Join(stopped, m.backup.write(context.WithoutCancel(ctx), m.options.Backup))
 }
 
 // importEach creates objects, and notes each of them that exists then. An error says why it was stopped; what was refused
 // is in notMade.
-func (m *Migration) importEach(ctx context.Context, missing []*Converted, notes *journal) error {
+func (m *Migration) importEach(ctx context.Context, missing []*Converted) error {
 	made, refused := 0, 0
 
 	for _, c := range missing {
@@ -97,9 +88,6 @@ func (m *Migration) importEach(ctx context.Context, missing []*Converted, notes 
 		}
 
 		m.backup.Imported = append(m.backup.Imported, c.ID())
-		if err := notes.add(c.ID()); err != nil {
-			return errors.Join(m.notMade, err)
-		}
 
 		if fresh {
 			made++

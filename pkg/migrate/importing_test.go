@@ -1,6 +1,7 @@
 package migrate
 
 import (
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -8,6 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	ktesting "k8s.io/client-go/testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -21,6 +24,51 @@ func refusedWorkers(t *testing.T, name string) *unstructured.Unstructured {
 	old.Object["status"] = map[string]any{} // it was not Ready: nothing waits for it
 
 	return old
+}
+
+// workersNamed are old objects.
+func workersNamed(t *testing.T, names ...string) []*unstructured.Unstructured {
+	t.Helper()
+
+	var all []*unstructured.Unstructured
+
+	for _, name := range names {
+		one := stored(t, "OmniWorkers", "", `{clusterRef: {name: c}, machineClass: {name: m, size: 1}}`)
+		one.SetName(name)
+		all = append(all, one)
+	}
+
+	return all
+}
+
+// What a run made, or found, before it was stopped is in the backup: what a user deletes after that stays deleted.
+func TestAStoppedImportForgetsNothing(t *testing.T) {
+	objects := fakeHub(workersNamed(t, "b")...)
+	m := migrationOn(objects, workersNamed(t, "a", "b", "c", "d")...)
+	m.options.Backup = filepath.Join(t.TempDir(), "backup.json")
+
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+
+	objects.PrependReactor("create", "*", func(action ktesting.Action) (bool, runtime.Object, error) {
+		creation, _ := action.(ktesting.CreateAction)
+		if made, _ := creation.GetObject().(*unstructured.Unstructured); made.GetName() != "c" {
+			return false, nil, nil
+		}
+
+		stop()
+
+		return true, nil, ctx.Err()
+	})
+
+	if err := m.importAll(ctx); err == nil {
+		t.Error("a run that was stopped succeeded")
+	}
+
+	saved, err := readBackup(t.Context(), m.options.Backup)
+	if want := []string{"OmniWorkers team-a/a", "OmniWorkers team-a/b"}; err != nil || !slices.Equal(saved.Imported, want) {
+		t.Errorf("imported %q, %v, want %q", saved.Imported, err, want)
+	}
 }
 
 // An object that this version cannot convert does not end the migration: made by hand, it is imported; without it, the others

@@ -8,6 +8,7 @@ import (
 	"io"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -91,32 +92,29 @@ func (m *Migration) say(format string, args ...any) {
 
 // wait repeats a check until it is done. At the timeout, the error has the last message of the check.
 func (m *Migration) wait(ctx context.Context, what string, done func(context.Context) (missing string, err error)) error {
-	ctx, cancel := context.WithTimeout(ctx, m.options.Timeout)
-	defer cancel()
+	var (
+		last   string
+		failed error // of the check, and not of the time
+	)
 
-	told, last := "", ""
-
-	for {
+	err := wait.PollUntilContextTimeout(ctx, pollPause, m.options.Timeout, true, func(ctx context.Context) (bool, error) {
 		missing, err := done(ctx)
 
 		switch {
-		case err != nil && (ctx.Err() == nil || last == ""):
-			return err
-		case err == nil && missing == "":
-			return nil
-		case err == nil:
+		case err != nil && ctx.Err() != nil && last != "":
+			return false, nil // the time is over
+		case err != nil:
+			failed = err
+		case missing != "" && missing != last:
 			last = missing
-		}
-
-		if last != told {
-			told = last
 			m.say("      waiting for %s: %s", what, last)
 		}
 
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: gave up after %s: %s", what, m.options.Timeout, last)
-		case <-time.After(pollPause):
-		}
+		return missing == "", failed
+	})
+	if err == nil || failed != nil {
+		return failed
 	}
+
+	return fmt.Errorf("%s: gave up after %s: %s", what, m.options.Timeout, last)
 }

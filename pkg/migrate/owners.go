@@ -1,13 +1,13 @@
 package migrate
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // weOwn reports whether a field, or a part of it, was last written by this command.
@@ -48,30 +48,25 @@ func lastWriters(obj *unstructured.Unstructured, path ...string) map[string]bool
 	return writers
 }
 
+// ownsPath reports whether managed fields have a field, or a part of it.
 func ownsPath(fields *metav1.FieldsV1, path []string) bool {
 	if len(path) == 0 {
 		return true
 	}
 
-	if fields == nil {
+	owned := &fieldpath.Set{}
+	if fields == nil || owned.FromJSON(fields.GetRawReader()) != nil {
 		return false
 	}
 
-	var owned map[string]any
-	if json.Unmarshal(fields.GetRawBytes(), &owned) != nil {
-		return false
+	last := len(path) - 1
+	for _, name := range path[:last] {
+		owned = owned.WithPrefix(fieldpath.PathElement{FieldName: &name})
 	}
 
-	for _, name := range path {
-		part, found := owned["f:"+name].(map[string]any)
-		if !found {
-			return false
-		}
+	field := fieldpath.PathElement{FieldName: &path[last]}
 
-		owned = part
-	}
-
-	return true
+	return owned.Members.Has(field) || !owned.WithPrefix(field).Empty()
 }
 
 // withoutUs returns the managed fields of an object without ours.

@@ -35,8 +35,7 @@ func fakeHub(objects ...*unstructured.Unstructured) *fake.FakeDynamicClient {
 		podsResource: "PodList", namespacesResource: "NamespaceList", deploymentsResource: "DeploymentList",
 		definitionsResource: "CustomResourceDefinitionList", apiServicesResource: "APIServiceList",
 		validatingResource: "ValidatingWebhookConfigurationList", mutatingResource: "MutatingWebhookConfigurationList",
-		v1alpha1.SchemeGroupVersion.WithResource("omniclusteraddons"):                "OmniClusterAddonList",
-		{Group: "omni.texas-hpc.org", Version: "v1alpha1", Resource: "omniclusters"}: "OmniClusterList",
+		v1alpha1.SchemeGroupVersion.WithResource("omniclusteraddons"): "OmniClusterAddonList",
 	}
 	for _, k := range kinds() {
 		lists[k.resource()] = k.Name + "List"

@@ -29,7 +29,7 @@ type Plan struct {
 func planOf(s *state, b *backup) *Plan {
 	p := &Plan{Objects: ConvertAll(s.Objects), Problems: append(problemsOf(s), stoppedEarlier(s, b)...), Notes: notesOf(s), state: s}
 	for i, c := range p.Objects {
-		c.refuseEarlier(&s.Objects[i], b, beforeItRuns(s))
+		c.refuseEarlier(&s.Objects[i], b)
 		c.refuseUnrendered(s, b)
 	}
 
@@ -145,10 +145,6 @@ func notesOf(s *state) []string {
 		}
 	}
 
-	if note := olderNote(s); note != "" {
-		notes = append(notes, note)
-	}
-
 	notes = append(notes, s.Namespaces...)
 	holders := map[string]int{}
 
@@ -164,7 +160,8 @@ func notesOf(s *state) []string {
 	}
 
 	for _, other := range s.OtherWebhooks {
-		notes = append(notes, other+" is about "+v1alpha1.GroupName+", and is not the old operator's: it stays, and may refuse what is written")
+		notes = append(notes, other+" is about "+v1alpha1.GroupName+", and has not the name or the label of the old operator's: it stays, and may refuse what is written. "+
+			"If it is the old operator's (nameOverride), step 5 fails: delete it then, and run this again")
 	}
 
 	return notes

@@ -3,15 +3,13 @@ package migrate
 import (
 	"fmt"
 	"io"
-	"net/url"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/yaml"
 )
 
-// Print writes the plan for people. Of free-form blocks, which may hold tokens, it shows only the size.
+// Print writes the plan for people. It shows no content of the objects, which may have tokens in them: Manifests does.
 func (p *Plan) Print(out io.Writer) error {
 	w := &printer{out: out}
 
@@ -82,23 +80,6 @@ func (w *printer) object(c *Converted) {
 	for _, warning := range c.Warnings {
 		w.line("  warning  %s", warning)
 	}
-
-	if c.Object == nil {
-		return
-	}
-
-	text, err := shown(c.Object)
-	if err != nil {
-		w.line("  cannot be shown: %v", err)
-
-		return
-	}
-
-	w.line("  writes")
-
-	for line := range strings.Lines(text) {
-		w.line("    %s", strings.TrimRight(line, "\n"))
-	}
 }
 
 func (w *printer) list(title string, entries []string) {
@@ -165,56 +146,4 @@ func written(obj runtime.Object) (map[string]any, error) {
 	unstructured.RemoveNestedField(fields, "metadata", "creationTimestamp")
 
 	return fields, nil
-}
-
-// shown returns the spec as YAML for people, with the size in place of each free-form block.
-func shown(obj runtime.Object) (string, error) {
-	fields, err := written(obj)
-	if err != nil {
-		return "", err
-	}
-
-	text, err := yaml.Marshal(map[string]any{"spec": withoutContents(fields["spec"])})
-
-	return string(text), err
-}
-
-func withoutContents(value any) any {
-	switch value := value.(type) {
-	case map[string]any:
-		for key, member := range value {
-			value[key] = contentAsSize(key, member)
-		}
-
-		return value
-	case []any:
-		for i := range value {
-			value[i] = withoutContents(value[i])
-		}
-
-		return value
-	default:
-		return value
-	}
-}
-
-// contentAsSize replaces a free-form block by its size, and removes credentials from a URL.
-func contentAsSize(key string, member any) any {
-	text, isText := member.(string)
-
-	switch {
-	case key == "inline" || key == "values" || key == "job":
-		content, err := yaml.Marshal(member)
-		if err != nil || isText {
-			return withoutContents(member)
-		}
-
-		return fmt.Sprintf("(%d lines, as they are)", strings.Count(string(content), "\n"))
-	case isText && strings.Contains(text, "@"):
-		if at, err := url.Parse(text); err == nil && at.User != nil {
-			return at.Redacted()
-		}
-	}
-
-	return withoutContents(member)
 }

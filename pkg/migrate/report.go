@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // Outcome is what became of one object.
@@ -38,7 +40,8 @@ type Result struct {
 	Text string
 
 	namespace, name string
-	cluster, again  bool
+	takeover        string // the patch that takes an observed cluster over
+	again           bool
 }
 
 // Report is the result of a migration.
@@ -48,8 +51,19 @@ type Report struct {
 
 func (r *Report) add(c *Converted, v verdict) {
 	r.Results = append(r.Results, Result{
-		Object: c.ID(), Outcome: v.outcome, Text: v.text, namespace: c.Namespace, name: c.Name, cluster: c.Kind == "OmniCluster", again: v.again,
+		Object: c.ID(), Outcome: v.outcome, Text: v.text, namespace: c.Namespace, name: c.Name, takeover: takeoverPatch(c), again: v.again,
 	})
+}
+
+// takeoverPatch takes a cluster over with the deletion policy of the old object.
+func takeoverPatch(c *Converted) string {
+	wanted, ok := c.Object.(*v1alpha1.OmniCluster)
+	if !ok {
+		return `{"spec":{"changePolicy":"Apply"}}`
+	}
+
+	return fmt.Sprintf(`{"spec":{"changePolicy":"Apply","deletePolicy":{"orphan":%t,"destroyMachines":%t}}}`,
+		wanted.Spec.DeletePolicy.Orphan, wanted.Spec.DeletePolicy.DestroyMachines)
 }
 
 func (r *Report) outcomeOf(c *Converted) Outcome {
@@ -118,9 +132,9 @@ func (r *Report) Print(out io.Writer) error {
 			w.line("    %s", strings.TrimRight(line, "\n"))
 		}
 
-		if result.cluster && result.Outcome == Observed {
+		if result.Outcome == Observed {
 			w.line("    Change the documents until you like what is left, then take it over:")
-			w.line("    kubectl patch omnicluster %s -n %s --type=merge -p '{\"spec\":{\"changePolicy\":\"Apply\"}}'", result.name, result.namespace)
+			w.line("    kubectl patch omnicluster %s -n %s --type=merge -p '%s'", result.name, result.namespace, result.takeover)
 			w.line("    What it destroys waits for your approval (docs/how-to/approve.md).")
 		}
 	}

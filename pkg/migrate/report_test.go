@@ -32,10 +32,6 @@ func TestEndOfARun(t *testing.T) {
 			kind: "OmniSecretSync", spec: fmt.Sprintf(syncSpec, ", adopt: true"), status: "False", told: "1 objects are not Ready, and were not before",
 		},
 		"suspended": {kind: "OmniCluster", spec: cluster + ", suspend: true, changePolicy: Apply}", status: "False"},
-		"suspended without its policy": {
-			kind: "OmniCluster", before: cluster + ", suspend: true}", spec: cluster + ", suspend: true, changePolicy: Apply, deletePolicy: {orphan: true}}",
-			wrote: `{"f:deletePolicy":{"f:orphan":{}}}`, status: "False", fails: "1 objects keep what this command gave them for the takeover",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if test.before == "" {

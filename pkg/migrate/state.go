@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -43,9 +42,8 @@ type state struct {
 	Objects []unstructured.Unstructured
 	// Owned are the Secrets that objects of the group own, without content.
 	Owned []metav1.PartialObjectMetadata
-	// OlderDefinitions and OlderObjects are those of the older group.
-	OlderDefinitions []unstructured.Unstructured
-	OlderObjects     []unstructured.Unstructured
+	// Older are the names of the definitions of the older group.
+	Older []string
 	// Registration is the APIService; nil if there is none.
 	Registration *unstructured.Unstructured
 }
@@ -65,7 +63,7 @@ func (h *hub) readState(ctx context.Context) (*state, error) {
 
 	s.HubID = string(system.GetUID())
 
-	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOlder, h.lookOperator, h.lookObjects, h.lookSecrets} {
+	for _, read := range []func(context.Context, *state) error{h.lookDefinitions, h.lookOperator, h.lookWebhooks, h.lookObjects, h.lookSecrets} {
 		if err := read(ctx, s); err != nil {
 			return nil, err
 		}
@@ -87,7 +85,7 @@ func (h *hub) lookDefinitions(ctx context.Context, s *state) error {
 		case v1alpha1.GroupName:
 			s.Definitions = append(s.Definitions, all[i])
 		case olderGroup:
-			s.OlderDefinitions = append(s.OlderDefinitions, all[i])
+			s.Older = append(s.Older, all[i].GetName())
 		}
 	}
 
@@ -100,7 +98,7 @@ func (h *hub) lookOperator(ctx context.Context, s *state) (err error) {
 	return err
 }
 
-// lookWebhooks reads the webhook configurations; the Deployments have to be known.
+// lookWebhooks reads the webhook configurations.
 func (h *hub) lookWebhooks(ctx context.Context, s *state) error {
 	for _, resource := range []schema.GroupVersionResource{validatingResource, mutatingResource} {
 		all, err := h.list(ctx, resource, "", "")
@@ -110,7 +108,7 @@ func (h *hub) lookWebhooks(ctx context.Context, s *state) error {
 
 		for i := range all {
 			switch ours, named := webhookIsTheirs(&all[i]); {
-			case ours || named && s.serves(&all[i]):
+			case ours:
 				s.Webhooks = append(s.Webhooks, all[i])
 			case named:
 				s.OtherWebhooks = append(s.OtherWebhooks, all[i].GetKind()+" "+all[i].GetName())
@@ -147,32 +145,6 @@ func webhookIsTheirs(configuration *unstructured.Unstructured) (theirs, named bo
 		strings.Contains(configuration.GetName(), nameValue) && strings.HasSuffix(configuration.GetName(), "-webhook-configuration")
 
 	return named && only && marked, named
-}
-
-// serves reports whether every webhook of a configuration is the Service of a known Deployment: the chart derives both
-// names from one.
-func (s *state) serves(configuration *unstructured.Unstructured) bool {
-	webhooks, _, _ := unstructured.NestedSlice(configuration.Object, "webhooks")
-
-	return len(webhooks) > 0 && !slices.ContainsFunc(webhooks, func(webhook any) bool {
-		fields, _ := webhook.(map[string]any)
-		service, _, _ := unstructured.NestedString(fields, "clientConfig", "service", "name")
-		namespace, _, _ := unstructured.NestedString(fields, "clientConfig", "service", "namespace")
-
-		return !slices.ContainsFunc(s.Deployments, func(at unstructured.Unstructured) bool {
-			full, fits := strings.CutSuffix(at.GetName(), "-controller-manager")
-
-			return fits && at.GetNamespace() == namespace && service == webhookService(full)
-		})
-	})
-}
-
-// webhookService is the name of the webhook's Service of an installation: the chart cuts it at what a DNS label may have, and a
-// dash off its end.
-func webhookService(full string) string {
-	name := full + "-webhook-service"
-
-	return strings.TrimSuffix(name[:min(len(name), validation.DNS1035LabelMaxLength)], "-")
 }
 
 // lookObjects reads the objects of all definitions, also of kinds that we do not have.

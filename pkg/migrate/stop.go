@@ -46,11 +46,9 @@ func (m *Migration) readState(ctx context.Context) (*state, error) {
 		}
 	}
 
-	if s.Namespaces, err = m.hub.namespaceWarnings(ctx, s.Deployments); err != nil {
-		return nil, err
-	}
+	s.Namespaces, err = m.hub.namespaceWarnings(ctx, s.Deployments)
 
-	return s, m.hub.lookWebhooks(ctx, s)
+	return s, err
 }
 
 // check refuses a state that cannot be migrated. The first run decides. For a later run, with the old operator

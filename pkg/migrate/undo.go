@@ -38,10 +38,6 @@ func (m *Migration) Undo(ctx context.Context) error {
 		return ErrTooLate
 	}
 
-	if first := beforeItRuns(s); first != "" {
-		m.say("%s", first)
-	}
-
 	for _, put := range []func(context.Context, *state) error{m.putFinalizers, m.putPolicies, m.putOwners, m.putWebhooks, m.putReplicas} {
 		if err := put(ctx, s); err != nil {
 			return err

@@ -121,7 +121,7 @@ func (v *verification) verifyCluster(ctx context.Context, c *Converted) (verdict
 
 	switch {
 	case live.Spec.ChangePolicy != v1alpha1.ChangePolicyObserve:
-		return v.verifyTakeover(ctx, c, obj, live)
+		return ofTakeover(live), nil
 	case !onlyWeWrote(obj, "spec", "changePolicy"):
 		return verdict{over: true, outcome: Observed, text: "spec.changePolicy: Observe was set by " + othersThanUs(obj, "spec", "changePolicy") + ", and stays"}, nil
 	case c.Object == nil:
@@ -193,48 +193,21 @@ func (m *Migration) takeOver(ctx context.Context, c *Converted, obj *unstructure
 	})
 }
 
-// restoreDeletion gives a cluster that its user has taken over the deletion policy of the old object. It writes nothing
-// that somebody else has written since the import: that may be what keeps the cluster.
-func (m *Migration) restoreDeletion(ctx context.Context, c *Converted, obj *unstructured.Unstructured, wanted *v1alpha1.OmniCluster) error {
-	policy := map[string]any{"orphan": false}
-	if onlyWeWrote(obj, "spec", "deletePolicy", "destroyMachines") {
-		policy["destroyMachines"] = wanted.Spec.DeletePolicy.DestroyMachines
-	}
-
-	return m.patchOurs(ctx, c, map[string]any{
-		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()}, "spec": map[string]any{"deletePolicy": policy},
-	})
-}
-
-// verifyTakeover waits until the cluster has our mark. A cluster that its user has approved meanwhile also gets the
-// deletion policy of the old object.
-func (m *Migration) verifyTakeover(ctx context.Context, c *Converted, obj *unstructured.Unstructured, live *v1alpha1.OmniCluster) (verdict, error) {
+// ofTakeover is the verdict on a cluster that is being taken over: it waits until the cluster has our mark.
+func ofTakeover(live *v1alpha1.OmniCluster) verdict {
 	synced := apimeta.FindStatusCondition(live.Status.Conditions, v1alpha1.ConditionSynced)
 	done := synced != nil && synced.Status == metav1.ConditionTrue && synced.ObservedGeneration == live.Generation
 
-	switch wanted, _ := c.Object.(*v1alpha1.OmniCluster); {
-	case live.Spec.Suspend && lacksDeletion(c, obj):
-		return verdict{over: true, again: true, outcome: Suspended, text: "spec.suspend is set: it is taken over when you resume it. " +
-			"Its deletion lets the cluster go until then (deletePolicy.orphan): run this again after that, and it gets the policy that it had"}, nil
+	switch {
 	case live.Spec.Suspend:
-		return verdict{over: true, outcome: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}, nil
+		return verdict{over: true, outcome: Suspended, text: "spec.suspend is set: it is taken over when you resume it"}
 	case !done || live.Status.Adopting:
-		return waits("%s", whyNot(live.Status.Conditions, synced)), nil
-	case c.Object == nil && madeHarmless(obj):
-		return verdict{over: true, outcome: TakenOver, text: "taken over. This version cannot convert the saved object: its deletion lets the cluster go " +
-			"(deletePolicy.orphan) until you write the policy that you want"}, nil
-	case lacksDeletion(c, obj):
-		return waits("it gets its deletion policy"), m.restoreDeletion(ctx, c, obj, wanted)
+		return waits("%s", whyNot(live.Status.Conditions, synced))
+	case live.Spec.DeletePolicy.Orphan:
+		return verdict{over: true, outcome: TakenOver, text: "taken over, and without changes. Its deletion lets the cluster go (deletePolicy.orphan)"}
 	}
 
-	return verdict{over: true, outcome: TakenOver, text: "taken over, and without changes"}, nil
-}
-
-// lacksDeletion reports whether a cluster still has the deletion policy of the import, and not that of the old object.
-func lacksDeletion(c *Converted, obj *unstructured.Unstructured) bool {
-	wanted, _ := c.Object.(*v1alpha1.OmniCluster)
-
-	return wanted != nil && !wanted.Spec.DeletePolicy.Orphan && madeHarmless(obj)
+	return verdict{over: true, outcome: TakenOver, text: "taken over, and without changes"}
 }
 
 // verifyOther waits for the objects that were Ready before.
@@ -261,15 +234,15 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 }
 
 // letGo gives up this command's ownership of the fields of a finished object. Otherwise a field that Git later
-// removes from a manifest would stay in the object. One that is not Ready and has its permission is not finished, nor is
-// a suspended cluster with the deletion policy of the import: the next run has to see whose these are.
+// removes from a manifest would stay in the object. One that is not Ready and has its permission is not finished: the next
+// run has to see whose that is.
 func (m *Migration) letGo(ctx context.Context, c *Converted) error {
 	obj, err := m.live(ctx, c)
 	if err != nil || obj == nil || !lastWriters(obj)[fieldManager] || m.report.outcomeOf(c) == Observed || m.report.outcomeOf(c) == Waiting {
 		return err
 	}
 
-	if m.report.outcomeOf(c) == NotReady && permits(c, obj) || m.report.outcomeOf(c) == Suspended && lacksDeletion(c, obj) {
+	if m.report.outcomeOf(c) == NotReady && permits(c, obj) {
 		return nil
 	}
 

@@ -93,8 +93,8 @@ func mayRunWell(reason string) bool {
 // Omni says that it runs. What Omni refuses may need a version that waits for its turn.
 //
 // confirmed says whether this process has found in Omni what the status says of how the cluster runs. Then status.rollout.wellSince
-// is missing only while the cluster does not run well, for example because its manifests are not applied; otherwise a version
-// without that field may have written the status.
+// is missing only while the cluster does not run well, for example because its manifests are not applied; otherwise the status
+// may be from before a policy selected the cluster.
 func Healthy(cluster *v1alpha1.OmniCluster, confirmed bool) (healthy bool, since time.Time) {
 	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil {
@@ -115,8 +115,7 @@ func Healthy(cluster *v1alpha1.OmniCluster, confirmed bool) (healthy bool, since
 }
 
 // ReadySince returns since when a cluster is Ready without a write to Omni; zero if it is not Ready. It is what is known of
-// a cluster whose status does not say since when it runs well: a version without that field wrote it, or no policy selected
-// the cluster.
+// a cluster whose status does not say since when it runs well, because no policy selected the cluster.
 func ReadySince(cluster *v1alpha1.OmniCluster) time.Time {
 	ready := apimeta.FindStatusCondition(cluster.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.Status != metav1.ConditionTrue {
@@ -147,7 +146,7 @@ func runs(remote *v1alpha1.OmniClusterRemoteStatus) bool {
 }
 
 // isDone reports whether an upgrade to a version is done. Omni begins with it some time after it was told to: until then the
-// one before is done. A status that an older version of the operator wrote does not name the version.
+// one before is done. If Omni does not name the version, the phase has to do.
 func isDone(upgrade *v1alpha1.UpgradeStatus, version string) bool {
 	return upgrade == nil || upgrade.Phase == "Done" && (upgrade.Version == "" || version == "" || upgrade.Version == version)
 }

@@ -97,19 +97,19 @@ func TestMemberOf(t *testing.T) {
 			unwell(m)
 			m.Behind, m.Since, m.Kubernetes, m.Talos, m.Rollout = true, time.Time{}, "", "", v1alpha1.OmniClusterRollout{}
 		}},
-		"of an older version": {unknownSince, func(m *rollout.Member) { m.Rollout.WellSince = nil }},
-		"of an older version, written since": {
+		"before a policy selected it": {unknownSince, func(m *rollout.Member) { m.Rollout.WellSince = nil }},
+		"before a policy selected it, written since": {
 			func(c *v1alpha1.OmniCluster) { unknownSince(c); c.Status.LastSyncTime = seconds(noon) },
 			func(m *rollout.Member) { m.Since, m.Rollout.WellSince = noon, nil },
 		},
-		"of an older version, written before": {
+		"before a policy selected it, written before": {
 			func(c *v1alpha1.OmniCluster) {
 				unknownSince(c)
 				c.Status.LastSyncTime = seconds(noon.Add(-2 * time.Hour))
 			},
 			func(m *rollout.Member) { m.Rollout.WellSince = nil },
 		},
-		"of an older version, and an approval": {
+		"before a policy selected it, and an approval": {
 			func(c *v1alpha1.OmniCluster) {
 				ready(metav1.ConditionFalse, v1alpha1.ReasonAwaitingApproval)(c)
 				unknownSince(c)

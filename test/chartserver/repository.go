@@ -49,6 +49,7 @@ func start(run func(*httptest.Server)) *Repository {
 		files: map[string][]byte{}, handlers: map[string]http.HandlerFunc{}, digests: true,
 	}
 	r.server = httptest.NewUnstartedServer(http.HandlerFunc(r.serve))
+	r.server.EnableHTTP2 = true
 	run(r.server)
 
 	return r

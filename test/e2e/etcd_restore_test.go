@@ -3,6 +3,7 @@ package e2e
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -30,10 +31,24 @@ func TestEtcdSnapshotAndRestore(t *testing.T) {
 	f.waitMachines("c", "later", 1)
 	f.ready("c")
 
+	content, err := os.ReadFile(saved)
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	lost := f.run("get", "ow", "later", "-o", "jsonpath={.metadata.resourceVersion}")
 
 	if err := stack.OmniAPIServer.Stop(); err != nil {
 		t.Fatal(err)
+	}
+
+	refusesToStartEmpty(t, dir, content)
+
+	content[len(content)/2] ^= 0xff
+	damaged := write(t, filepath.Join(t.TempDir(), "damaged.db"), content)
+
+	if out, err := tryAPIServerCommand(t, "snapshot", "restore", damaged, "--etcd-data-dir="+dir, "--replace"); err == nil || !strings.Contains(out, "the checksum does not match") {
+		t.Errorf("a damaged snapshot: %v, %s", err, out)
 	}
 
 	if out := apiServerCommand(t, "snapshot", "restore", saved, "--etcd-data-dir="+dir, "--replace"); !strings.Contains(out, "The data of before is in "+dir) {
@@ -62,17 +77,56 @@ func TestEtcdSnapshotAndRestore(t *testing.T) {
 	f.ready("c")
 }
 
+// refusesToStartEmpty loses the data beside a snapshot of objects, tries to start, and brings the data back.
+func refusesToStartEmpty(t *testing.T, dir string, snapshot []byte) {
+	t.Helper()
+
+	data, aside := filepath.Join(dir, "member"), filepath.Join(dir, "aside")
+	if err := errors.Join(os.Rename(data, aside), os.MkdirAll(filepath.Join(dir, "snapshots"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+
+	newest := write(t, filepath.Join(dir, "snapshots", time.Now().UTC().Format("omni-20060102T150405Z.db")), snapshot)
+
+	if err := stack.OmniAPIServer.Restart(t.Context()); err == nil || !strings.Contains(err.Error(), "there is no data, but a snapshot of it, "+newest) {
+		t.Errorf("a start without data: %v", err)
+	}
+
+	if err := errors.Join(os.Rename(aside, data), os.Remove(newest)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// write makes a file, and returns its path.
+func write(t *testing.T, path string, content []byte) string {
+	t.Helper()
+
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return path
+}
+
 // apiServerCommand runs the program for something else than serving.
 func apiServerCommand(t *testing.T, args ...string) string {
+	t.Helper()
+
+	out, err := tryAPIServerCommand(t, args...)
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", args, err, out)
+	}
+
+	return out
+}
+
+func tryAPIServerCommand(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 
 	out, err := exec.CommandContext(ctx, stack.OmniAPIServer.BinaryPath(), args...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", args, err, out)
-	}
 
-	return string(out)
+	return string(out), err
 }

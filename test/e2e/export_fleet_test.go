@@ -144,7 +144,7 @@ func (f *fleet) exportKey() string {
 	return key
 }
 
-// exported runs the real program, as a person does.
+// exported runs kubectl omni export as a process, as a person does.
 func (f *fleet) exported(key string, args ...string) (manifests, warnings string, err error) {
 	f.t.Helper()
 
@@ -155,9 +155,9 @@ func (f *fleet) exported(key string, args ...string) (manifests, warnings string
 
 	var stdout, stderr bytes.Buffer
 
-	command := exec.CommandContext(f.t.Context(), stack.Controller.BinaryPath(),
+	command := exec.CommandContext(f.t.Context(), os.Args[0],
 		append([]string{"export", "--endpoint=" + f.omni.Endpoint(), "--ca-file=" + ca}, args...)...)
-	command.Env = []string{"OMNI_SERVICE_ACCOUNT_KEY=" + key}
+	command.Env = []string{pluginProcess, "OMNI_SERVICE_ACCOUNT_KEY=" + key}
 	command.Stdout, command.Stderr = &stdout, &stderr
 	err = command.Run()
 

@@ -172,7 +172,7 @@ func TestExportOfEveryClusterIntoFiles(t *testing.T) {
 	_, stderr, err := f.exported(key, "--all", "--with-connection", "--output-dir="+dir)
 
 	var exit *exec.ExitError
-	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(stderr, "Error: --output-dir: "+edited+" is there with another content") {
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(stderr, "error: --output-dir: "+edited+" is there with another content") {
 		t.Errorf("%v: %s", err, stderr)
 	}
 
@@ -228,13 +228,13 @@ func TestExportErrorsForPeople(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown flag":    {key, []string{"--all", "--key=x"}, []string{"Error: unknown flag: --key"}},
-		"no cluster":      {key, nil, []string{"Error: one of --cluster NAME (any number of times) and --all is required"}},
-		"unknown cluster": {key, []string{"--cluster=nowhere"}, []string{`Error: --cluster: Omni has no cluster "nowhere"`}},
-		"no key":          {"", []string{"--all"}, []string{"Error: --service-account-key-file (or OMNI_SERVICE_ACCOUNT_KEY of the environment) is required"}},
-		"wrong key":       {"canary-key", []string{"--all"}, []string{"Error: OMNI_SERVICE_ACCOUNT_KEY: ", "base64"}},
+		"unknown flag":    {key, []string{"--all", "--key=x"}, []string{"error: unknown flag: --key"}},
+		"no cluster":      {key, nil, []string{"error: one of --cluster NAME (any number of times) and --all is required"}},
+		"unknown cluster": {key, []string{"--cluster=nowhere"}, []string{`error: --cluster: Omni has no cluster "nowhere"`}},
+		"no key":          {"", []string{"--all"}, []string{"error: --service-account-key-file (or OMNI_SERVICE_ACCOUNT_KEY of the environment) is required"}},
+		"wrong key":       {"canary-key", []string{"--all"}, []string{"error: OMNI_SERVICE_ACCOUNT_KEY: ", "base64"}},
 		"block as key":    {"OMNI_SERVICE_ACCOUNT_KEY=" + key, []string{"--all"}, []string{"environment block"}},
-		"key for a path":  {key, []string{"--all", "--service-account-key-file=/nowhere"}, []string{"Error: --service-account-key-file: open /nowhere: no such file or directory"}},
+		"key for a path":  {key, []string{"--all", "--service-account-key-file=/nowhere"}, []string{"error: --service-account-key-file: open /nowhere: no such file or directory"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stdout, stderr, err := f.exported(test.key, test.args...)

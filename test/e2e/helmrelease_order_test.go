@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -60,6 +61,25 @@ func TestHelmReleaseSuspended(t *testing.T) {
 	r.wantRecords("app")
 	r.apply(r.release())
 	r.ready("ohr", "app")
+
+	// An upgrade that waits for its chart has changed nothing yet.
+	later, asked, answer := chartserver.ConfigMapChart("demo", "1.1.0"), make(chan struct{}, 9), make(chan struct{})
+	r.charts.Add(later)
+	r.charts.Handle("/demo-1.1.0.tgz", func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-answer
+
+		_, _ = w.Write(later.Pack())
+	})
+	r.apply(r.releaseOf("app", "1.1.0"))
+	<-asked
+	r.apply(r.releaseOf("app", "1.1.0", "  suspend: true"))
+	r.waitCondition("ohr", "app", v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
+	close(answer)
+	r.apply(r.release()) // its run waits for the upgrade to end
+	r.ready("ohr", "app")
+	r.wantRecords("app", "1 deployed")
+
 	r.apply(r.release("    values: {data: {greeting: later}}", "  suspend: true"))
 	r.waitCondition("ohr", "app", v1alpha1.ConditionSuspended, metav1.ConditionTrue, v1alpha1.ReasonSuspended)
 	r.waitCondition("ohr", "app", v1alpha1.ConditionReady, metav1.ConditionTrue, "")

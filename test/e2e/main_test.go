@@ -7,9 +7,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"omni.texashpc.com/omni-cluster-operator/cmd/kubectl-omni/app"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
@@ -33,7 +37,14 @@ var (
 	testCA string
 )
 
+// pluginProcess in the environment makes this program kubectl omni, for what has to be a process of its own.
+const pluginProcess = "E2E_PLUGIN=yes"
+
 func TestMain(m *testing.M) {
+	if slices.Contains(os.Environ(), pluginProcess) {
+		os.Exit(app.Main(genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, os.Args[1:]))
+	}
+
 	code, err := runWithStack(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -28,8 +29,8 @@ const (
 type migrating struct {
 	*former
 
-	binary, backup string
-	before         map[string]string // what others use
+	backup string
+	before map[string]string // what others use
 }
 
 // migrate runs the command; with a step it is killed (-9) so long after that has begun. killed reports whether it was.
@@ -41,7 +42,8 @@ func (m *migrating) migrate(command string, step int, after time.Duration) (outp
 		args = append(args, "--quiet-time=500ms", "--timeout=40s")
 	}
 
-	process := exec.CommandContext(m.t.Context(), m.binary, args...)
+	process := exec.CommandContext(m.t.Context(), os.Args[0], args...)
+	process.Env = append(os.Environ(), pluginProcess)
 
 	var stderr strings.Builder
 
@@ -132,7 +134,6 @@ func TestMigrate(t *testing.T) {
 	t.Parallel()
 
 	m := &migrating{former: newFormer(t), backup: filepath.Join(t.TempDir(), "backup.json")}
-	m.binary = must(env.BuildBinaries(t.Context(), t.Output()))(t).OmniController
 	m.before = m.consumed()
 	original := m.objects()
 

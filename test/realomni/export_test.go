@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -18,10 +18,12 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/cmd/kubectl-omni/app"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -184,17 +186,23 @@ func (s *scenario) name() string {
 	return name
 }
 
-// export runs the real program.
+// export runs kubectl omni export.
 func (s *scenario) export(key string) (stdout, stderr string, err error) {
 	s.Helper()
 
+	keyFile := filepath.Join(s.TempDir(), "key")
+	if err := os.WriteFile(keyFile, []byte(key), 0o600); err != nil {
+		s.Fatal(err)
+	}
+
 	var out, errOut bytes.Buffer
 
-	command := exec.CommandContext(s.Context(), s.stack.Controller.BinaryPath(), "export",
-		"--endpoint="+os.Getenv("OMNI_ENDPOINT"), "--ca-file="+os.Getenv("OMNI_CA_FILE"), "--cluster=Exported_1", "--namespace="+namespace, "--with-connection")
-	command.Env = []string{"OMNI_SERVICE_ACCOUNT_KEY=" + key}
-	command.Stdout, command.Stderr = &out, &errOut
-	err = command.Run()
+	if status := app.Main(genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &errOut}, []string{
+		"export", "--service-account-key-file=" + keyFile, "--endpoint=" + os.Getenv("OMNI_ENDPOINT"), "--ca-file=" + os.Getenv("OMNI_CA_FILE"),
+		"--cluster=Exported_1", "--namespace=" + namespace, "--with-connection",
+	}); status != 0 {
+		err = fmt.Errorf("status %d", status)
+	}
 
 	if strings.Contains(out.String()+errOut.String(), key) {
 		s.Error("the export shows the key")

@@ -145,6 +145,9 @@ func (o *Options) validateStorage() []error {
 			"objects are either in this process's own etcd or in yours")}
 	case external:
 		return append(o.Storage.Validate(), o.Embedded.validateUnused()...)
+	case !o.Storage.EnableWatchCache || len(o.Storage.WatchCacheSizes) > 0:
+		return []error{errors.New("--watch-cache=false and --watch-cache-sizes are for --etcd-servers: " +
+			"with --etcd-data-dir every kind has a watch cache")}
 	}
 
 	// The library requires an etcd server; the address of the embedded one is known only when it runs.
@@ -185,10 +188,4 @@ func (o *Options) validateNamespaces() []error {
 	}
 
 	return errs
-}
-
-// cachesEveryKind reports whether every kind has a watch cache, which is so unless a user turns them off. Without, the
-// kinds take the socket of the embedded etcd: the storage that calls it directly always has a cache.
-func (o *Options) cachesEveryKind() bool {
-	return o.Storage.EnableWatchCache && len(o.Storage.WatchCacheSizes) == 0
 }

@@ -65,6 +65,8 @@ func TestValidate(t *testing.T) {
 			"--etcd-quota-backend-bytes: 1000 is not between 67108864 (64 MiB) and 8589934592 (8 GiB)",
 		},
 		{"quota too large", []string{"--etcd-data-dir=/data", "--etcd-quota-backend-bytes=8589934593"}, "--etcd-quota-backend-bytes"},
+		{"no watch caches", []string{"--etcd-data-dir=/data", "--watch-cache=false"}, "every kind has a watch cache"},
+		{"sizes of watch caches", []string{"--etcd-data-dir=/data", "--watch-cache-sizes=omniclusters.omni.texashpc.com#0"}, "every kind has a watch cache"},
 		{"no snapshots", []string{"--etcd-data-dir=/data", "--etcd-snapshot-interval=0"}, ""},
 		{
 			"snapshots too often",
@@ -286,21 +288,12 @@ func TestRunStopsWhileItStarts(t *testing.T) {
 }
 
 func TestWhereObjectsAre(t *testing.T) {
-	const slowly = "the embedded etcd in /data, through its socket, which takes more time and memory: " +
-		"it is called directly without --watch-cache=false and --watch-cache-sizes"
-
 	for want, args := range map[string][]string{
 		"the embedded etcd in /data":             {"--etcd-data-dir=/data"},
 		"etcd at https://a:2379, https://b:2379": {"--etcd-servers=https://a:2379,https://b:2379"},
 	} {
 		if got := parse(t, args...).whereObjectsAre(); got != want {
 			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-
-	for _, flag := range []string{"--watch-cache=false", "--watch-cache-sizes=omniclusters.omni.texashpc.com#0"} {
-		if got := parse(t, "--etcd-data-dir=/data", flag).whereObjectsAre(); got != slowly {
-			t.Errorf("with %s: %q, want %q", flag, got, slowly)
 		}
 	}
 }

@@ -37,15 +37,11 @@ func Run(ctx context.Context, options *Options) error {
 
 // whereObjectsAre describes the storage in the log.
 func (o *Options) whereObjectsAre() string {
-	switch {
-	case o.EtcdDataDir == "":
+	if o.EtcdDataDir == "" {
 		return "etcd at " + strings.Join(o.Storage.StorageConfig.Transport.ServerList, ", ")
-	case o.cachesEveryKind():
-		return "the embedded etcd in " + o.EtcdDataDir
 	}
 
-	return "the embedded etcd in " + o.EtcdDataDir + ", through its socket, which takes more time and memory: " +
-		"it is called directly without --watch-cache=false and --watch-cache-sizes"
+	return "the embedded etcd in " + o.EtcdDataDir
 }
 
 func run(ctx context.Context, options *Options) error {
@@ -101,7 +97,7 @@ func serve(ctx context.Context, options *Options, startBy time.Time, etcd *embed
 		return err
 	}
 
-	if etcd != nil && options.cachesEveryKind() {
+	if etcd != nil {
 		apiserver.StoreIn(&config.Generic.Config, etcd.Storage)
 	}
 

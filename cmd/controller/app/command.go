@@ -10,8 +10,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"omni.texashpc.com/omni-cluster-operator/cmd/internal/exportcommand"
-	"omni.texashpc.com/omni-cluster-operator/cmd/internal/migratecommand"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -50,7 +48,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 
 	options.AddFlags(command.Flags())
 	command.Flags().Bool("version", false, "Print the version and exit.")
-	command.AddCommand(exportcommand.New(ctx), migratecommand.New(ctx), newCheckCommand(ctx))
+	command.AddCommand(newCheckCommand(ctx))
 
 	return command
 }

@@ -10,20 +10,6 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The root command starts logging for the controller; export prints errors for people instead.
-func TestExportDoesNotStartTheLog(t *testing.T) {
-	command := NewCommand(t.Context())
-
-	started := false
-	command.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-
-	command.SetArgs([]string{"export"})
-
-	if err := command.Execute(); err == nil || started {
-		t.Errorf("error %v, log started: %t", err, started)
-	}
-}
-
 // Every flag of every command stands on the page of flags, in the section of its command.
 func TestFlagsAreOnTheirPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/reference/controller-flags.md")

@@ -7,18 +7,13 @@ import (
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	eventrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/recorder"
 )
-
-// eventSource is the controller that events name as their source.
-const eventSource = "omni-controller"
 
 // controllerManager is the library's manager, with a recorder of events that keeps few of them in memory. Stop events
 // when the manager has ended.
 type controllerManager struct {
 	manager.Manager
-	events *recorder.Recorder
+	events *eventRecorder
 }
 
 // GetEventRecorder returns the one recorder, whatever the name is: all events have one source.
@@ -46,10 +41,10 @@ func newManager(config *Config) (*controllerManager, error) {
 		return nil, fmt.Errorf("set up events: %w", err)
 	}
 
-	bounded, err := recorder.New(mgr.GetScheme(), &events.EventSinkImpl{Interface: client}, eventSource, mgr.GetLogger().WithName("events"))
+	recorder, err := startEvents(mgr.GetScheme(), &events.EventSinkImpl{Interface: client}, mgr.GetLogger().WithName("events"))
 	if err != nil {
 		return nil, err
 	}
 
-	return &controllerManager{Manager: mgr, events: bounded}, nil
+	return &controllerManager{Manager: mgr, events: recorder}, nil
 }

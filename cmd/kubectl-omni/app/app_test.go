@@ -3,6 +3,7 @@ package app
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,8 +13,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -67,12 +71,29 @@ func newSession(t *testing.T) *session {
 	workers := slices.IndexFunc(objects, func(o runtime.Object) bool { _, is := o.(*v1alpha1.OmniWorkers); return is })
 	client := fake.NewSimpleClientset(slices.Concat(objects[:workers], objects[workers+1:])...)
 
-	if err = client.Tracker().Create(v1alpha1.SchemeGroupVersion.WithResource("omniworkers"), objects[workers], "fleet"); err != nil {
+	lists := map[schema.GroupVersionResource]string{}
+	for plural, kind := range map[string]string{
+		"omniconnections": "OmniConnection", "omniclusters": "OmniCluster", "omnicontrolplanes": "OmniControlPlane", "omniworkers": "OmniWorkers",
+		"omnimachines": "OmniMachine", "omnikubeconfigexports": "OmniKubeconfigExport", "omnisecretsyncs": "OmniSecretSync",
+		"omnihelmreleases": "OmniHelmRelease", "omnirolloutpolicies": "OmniRolloutPolicy",
+	} {
+		lists[v1alpha1.SchemeGroupVersion.WithResource(plural)] = kind + "List"
+	}
+
+	var sent []runtime.Object
+	for _, o := range slices.Concat(objects[:workers], objects[workers+1:]) {
+		sent = append(sent, rawOf(t, o))
+	}
+
+	ofWorkers := v1alpha1.SchemeGroupVersion.WithResource("omniworkers")
+	raw := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, sent...)
+
+	if err = errors.Join(client.Tracker().Create(ofWorkers, objects[workers], "fleet"), raw.Tracker().Create(ofWorkers, rawOf(t, objects[workers]), "fleet")); err != nil {
 		t.Fatal(err)
 	}
 
 	return &session{
-		t: t, client: client, raw: dynamicfake.NewSimpleDynamicClient(scheme.Scheme, objects...), meta: metadataOf(t, objects),
+		t: t, client: client, raw: raw, meta: metadataOf(t, objects),
 		hub: kubefake.NewSimpleClientset(),
 	}
 }
@@ -134,7 +155,7 @@ func (s *session) executeUntil(ctx context.Context, args ...string) (output, sho
 		now: func() time.Time { return today },
 	}
 
-	command := tool.command(ctx)
+	command := tool.command()
 	command.SetArgs(args)
 
 	ended := make(chan struct{})
@@ -362,9 +383,29 @@ func TestWritesNameTheObject(t *testing.T) {
 func (s *session) put(resource string, o runtime.Object) {
 	s.t.Helper()
 
-	if err := s.client.Tracker().Update(v1alpha1.SchemeGroupVersion.WithResource(resource), o, "fleet"); err != nil {
+	at := v1alpha1.SchemeGroupVersion.WithResource(resource)
+	if err := errors.Join(s.client.Tracker().Update(at, o, "fleet"), s.raw.Tracker().Update(at, rawOf(s.t, o), "fleet")); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// refuse answers every list of a resource, or of all for "*", with an error.
+func (s *session) refuse(resource string, err error) {
+	fails := func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, err }
+	s.client.PrependReactor("list", resource, fails)
+	s.raw.PrependReactor("list", resource, fails)
+}
+
+// rawOf is an object as the server sends it.
+func rawOf(t *testing.T, o runtime.Object) *unstructured.Unstructured {
+	t.Helper()
+
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return &unstructured.Unstructured{Object: fields}
 }
 
 // What kubectl asks the executable kubectl_complete-omni of the page, the plugin answers. Of the clusters it reads the metadata only.
@@ -390,7 +431,7 @@ func TestCompletion(t *testing.T) {
 
 // Every example of --help is a command line that the plugin understands.
 func TestExamples(t *testing.T) {
-	root := NewCommand(t.Context(), genericiooptions.NewTestIOStreamsDiscard())
+	root := NewCommand(genericiooptions.NewTestIOStreamsDiscard())
 	seen := 0
 
 	for _, command := range root.Commands() {
@@ -426,6 +467,27 @@ func TestExamples(t *testing.T) {
 
 	if seen < 10 {
 		t.Errorf("only %d examples", seen)
+	}
+}
+
+// Every flag of the commands that move stands on the page, in the section of its command.
+func TestFlagsAreOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/reference/kubectl-omni.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, command := range NewCommand(genericiooptions.NewTestIOStreamsDiscard()).Commands() {
+		_, section, _ := strings.Cut(string(page), "\n## "+command.Name()+"\n")
+		section, _, _ = strings.Cut(section, "\n## ")
+
+		for _, one := range append(command.Commands(), command) {
+			one.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+				if command.GroupID == groupMove && flag.Name != "help" && !strings.Contains(section, "`--"+flag.Name+"`") {
+					t.Errorf("%s: --%s is not on the page", one.CommandPath(), flag.Name)
+				}
+			})
+		}
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-
-	"omni.texashpc.com/omni-cluster-operator/cmd/internal/interrupt"
 )
 
 var errNotConfirmed = errors.New("nothing was done: it was not confirmed")
@@ -27,10 +25,35 @@ func (t *tool) confirm(ctx context.Context, question string) error {
 		return err
 	}
 
-	answer, err := interrupt.Call(ctx, func() (string, error) { return bufio.NewReader(t.In).ReadString('\n') })
+	answer, err := untilDone(ctx, func() (string, error) { return bufio.NewReader(t.In).ReadString('\n') })
 	if answer = strings.ToLower(strings.TrimSpace(answer)); err != nil && answer == "" || answer != "y" && answer != "yes" {
 		return errNotConfirmed
 	}
 
 	return nil
+}
+
+// untilDone waits for a call that knows no context until the context is done. A call that has not ended then is left to itself: the
+// process is about to end.
+func untilDone[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+
+	ended := make(chan result, 1)
+
+	go func() {
+		value, err := call()
+		ended <- result{value, err}
+	}()
+
+	select {
+	case got := <-ended:
+		return got.value, got.err
+	case <-ctx.Done():
+		var none T
+
+		return none, context.Cause(ctx)
+	}
 }

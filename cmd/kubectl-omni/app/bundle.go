@@ -1,6 +1,8 @@
 package app
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -10,18 +12,35 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
-	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
-	"omni.texashpc.com/omni-cluster-operator/cmd/internal/interrupt"
-	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
-	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/scheme"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
+
+const (
+	// programSelector finds the Pods of an installation by a label that the chart sets for both programs.
+	programSelector = "app.kubernetes.io/part-of=omni-cluster-operator"
+	// maxEvents, maxPods, maxLogLines and maxLogBytes bound what a bundle has of the management cluster.
+	maxEvents   = 500
+	maxPods     = 20
+	maxLogLines = 20_000
+	maxLogBytes = 1 << 20
+	// maxLogLine bounds a line of a log, in bytes.
+	maxLogLine = 16 << 20
+)
+
+// auditLine is what a line of omni-apiserver's audit log begins with. It is written to the same output as the program's own log,
+// of which busy users leave little in the end of both, and says who does what, which is nobody else's business.
+const auditLine = `{"kind":"Event","apiVersion":"audit.k8s.io/`
 
 func (t *tool) supportBundleCommand() *cobra.Command {
 	file, programs, redacts := "", "", false
@@ -53,12 +72,15 @@ Read it before you share it.`,
 				}
 			}
 
-			documents := gathered.finish(r)
+			text, err := textOf(gathered.finish(r))
+			if err != nil {
+				return err
+			}
 
 			if file == "" || file == "-" {
-				err = writeBundle(t.Out, documents)
+				_, err = t.Out.Write(text)
 			} else {
-				err = writeBundleFile(file, documents)
+				err = writeNew(file, text)
 			}
 
 			return cmp.Or(err, gathered.unread)
@@ -74,7 +96,7 @@ Read it before you share it.`,
 // bundle is what is gathered for a support bundle.
 type bundle struct {
 	documents []map[string]any // the first one is about the bundle
-	missing   []string         // what cannot be read, and why
+	missing   []any            // what cannot be read, and why: texts
 	unread    error            // why none of our objects is in it
 	hosts     hostNames        // those that the documents have no field for
 }
@@ -82,7 +104,12 @@ type bundle struct {
 // gather reads what a bundle has. An error means that there is none: nothing can be read, or the user has interrupted it. While
 // omni-apiserver is down, a bundle has what its Pods and the events say about that.
 func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
-	client, namespace, err := t.api()
+	namespace, err := t.namespace()
+	if err != nil {
+		return nil, err
+	}
+
+	client, err := t.rawClient()
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +121,12 @@ func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
 
 	b := &bundle{documents: []map[string]any{{"kind": "SupportBundle", "namespace": namespace, "plugin": version.Get().String()}}, hosts: hostNames{}}
 
-	if err = b.addObjects(ctx, client, namespace); err != nil {
-		b.unread = fmt.Errorf("none of our objects can be read: %w", err)
+	if server, err := untilDone(ctx, hub.Discovery().ServerVersion); err == nil {
+		b.documents[0]["kubernetes"] = server.GitVersion
 	}
 
 	if ctx.Err() == nil {
+		b.unread = b.addObjects(ctx, client, namespace)
 		b.addHub(ctx, hub, namespace, programs)
 	}
 
@@ -113,54 +141,35 @@ func (t *tool) gather(ctx context.Context, programs string) (*bundle, error) {
 }
 
 // addObjects gathers our objects. It fails if no kind of them can be listed.
-func (b *bundle) addObjects(ctx context.Context, client versioned.Interface, namespace string) error {
-	if server, err := interrupt.Call(ctx, client.Discovery().ServerVersion); err == nil {
-		b.documents[0]["kubernetes"] = server.GitVersion
-	} else if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
+func (b *bundle) addObjects(ctx context.Context, client dynamic.Interface, namespace string) error {
+	var first error
 
-	var failures []error
+	listed := false
 
-	kinds := listsOf(client, namespace)
-
-	for _, kind := range kinds {
-		list, err := kind.list(ctx, metav1.ListOptions{})
+	for _, plural := range []string{
+		"omniconnections", "omniclusters", "omnicontrolplanes", "omniworkers", "omnimachines", "omnikubeconfigexports", "omnisecretsyncs", "omnihelmreleases",
+		"omnirolloutpolicies",
+	} {
+		list, err := client.Resource(v1alpha1.SchemeGroupVersion.WithResource(plural)).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
-			b.miss("%s: %s", kind.name, problemOf(err))
-			failures = append(failures, fmt.Errorf("list %s: %w", kind.name, err))
+			b.miss("%s: %s", plural, problemOf(err))
+			first = cmp.Or(first, fmt.Errorf("none of our objects can be read: list %s: %w", plural, err))
 
 			continue
 		}
 
-		_ = apimeta.EachListItem(list, func(item runtime.Object) error {
-			b.addObject(kind.name, item)
+		listed = true
 
-			return nil
-		})
+		for i := range list.Items {
+			b.documents = append(b.documents, shownOf(list.Items[i].Object))
+		}
 	}
 
-	if len(failures) == len(kinds) {
-		return failures[0]
+	if listed {
+		return nil
 	}
 
-	return nil
-}
-
-// addObject gathers an object. Patches are left out, and name hosts.
-func (b *bundle) addObject(kind string, item runtime.Object) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(item)
-	if err != nil {
-		b.documents = append(b.documents, map[string]any{"kind": kind, "problem": err.Error()})
-
-		return
-	}
-
-	if spec, has := content["spec"].(map[string]any); has {
-		b.hosts.gather(spec["patches"])
-	}
-
-	b.documents = append(b.documents, shownOf(kind, content))
+	return first
 }
 
 // miss notes what a bundle does not have.
@@ -171,7 +180,7 @@ func (b *bundle) miss(format string, args ...any) {
 // finish returns the documents of a bundle, redacted if it is asked for.
 func (b *bundle) finish(r *anonymizer) []map[string]any {
 	if len(b.missing) > 0 {
-		b.documents[0]["missing"] = anyList(b.missing)
+		b.documents[0]["missing"] = b.missing
 	}
 
 	if r != nil {
@@ -189,106 +198,197 @@ func (b *bundle) finish(r *anonymizer) []map[string]any {
 	return b.documents
 }
 
-func anyList(texts []string) []any {
-	list := make([]any, 0, len(texts))
-	for _, text := range texts {
-		list = append(list, text)
-	}
+func textOf(documents []map[string]any) ([]byte, error) {
+	texts := make([][]byte, 0, len(documents))
 
-	return list
-}
-
-// kindList lists the objects of a kind.
-type kindList struct {
-	name string
-	list func(context.Context, metav1.ListOptions) (runtime.Object, error)
-}
-
-func listsOf(client versioned.Interface, namespace string) []kindList {
-	api := client.OmniV1alpha1()
-
-	return []kindList{
-		{"OmniConnection", untyped(api.OmniConnections(namespace).List)},
-		{"OmniCluster", untyped(api.OmniClusters(namespace).List)},
-		{"OmniControlPlane", untyped(api.OmniControlPlanes(namespace).List)},
-		{"OmniWorkers", untyped(api.OmniWorkers(namespace).List)},
-		{"OmniMachine", untyped(api.OmniMachines(namespace).List)},
-		{"OmniKubeconfigExport", untyped(api.OmniKubeconfigExports(namespace).List)},
-		{"OmniSecretSync", untyped(api.OmniSecretSyncs(namespace).List)},
-		{"OmniHelmRelease", untyped(api.OmniHelmReleases(namespace).List)},
-		{"OmniRolloutPolicy", untyped(api.OmniRolloutPolicies(namespace).List)},
-	}
-}
-
-func untyped[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
-	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-		return list(ctx, options)
-	}
-}
-
-// shownOf is what a bundle has of an object.
-func shownOf(kind string, content map[string]any) map[string]any {
-	shown, _ := allowedOf(kind).pick(content).(map[string]any)
-	if shown == nil {
-		shown = map[string]any{}
-	}
-
-	shown["kind"], shown["apiVersion"] = kind, scheme.Scheme.PrioritizedVersionsForGroup("omni.texashpc.com")[0].String()
-
-	if annotations := ours(content); len(annotations) > 0 {
-		if metadata, has := shown["metadata"].(map[string]any); has {
-			metadata["annotations"] = annotations
+	for _, document := range documents {
+		text, err := yaml.Marshal(document)
+		if err != nil {
+			return nil, err
 		}
+
+		texts = append(texts, text)
 	}
 
-	return shown
+	return bytes.Join(texts, []byte("---\n")), nil
 }
 
-// ours are the annotations of an object that this project knows.
-func ours(content map[string]any) map[string]any {
-	metadata, _ := content["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	kept := map[string]any{}
-
-	for key, value := range annotations {
-		if strings.HasPrefix(key, ourAnnotations) {
-			kept[key] = value
-		}
-	}
-
-	return kept
-}
-
-// writeBundleFile writes a bundle into a new file, or none. One that is there is not overwritten: it may have been sent.
-func writeBundleFile(name string, documents []map[string]any) error {
+// writeNew writes a new file, or none. One that is there is not overwritten: it may have been sent.
+func writeNew(name string, text []byte) error {
 	opened, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 
-	if err = errors.Join(writeBundle(opened, documents), opened.Close()); err != nil {
+	_, err = opened.Write(text)
+	if err = errors.Join(err, opened.Close()); err != nil {
 		return errors.Join(err, os.Remove(name))
 	}
 
 	return nil
 }
 
-func writeBundle(out io.Writer, documents []map[string]any) error {
-	for i, document := range slices.All(documents) {
-		text, err := yaml.Marshal(document)
+// addHub gathers what a bundle has besides our objects: events about them, and the Pods of our programs with the end of their
+// logs. What may not be read is missing, with the reason.
+func (b *bundle) addHub(ctx context.Context, hub kubernetes.Interface, namespace, programs string) {
+	events, err := eventsOf(ctx, hub, namespace)
+	if err != nil {
+		b.miss("Event: %s", problemOf(err))
+	}
+
+	b.documents = append(b.documents, events...)
+
+	pods, err := hub.CoreV1().Pods(programs).List(ctx, metav1.ListOptions{LabelSelector: programSelector, Limit: maxPods})
+
+	switch {
+	case err != nil:
+		b.miss("Pod: %s", problemOf(err))
+
+		return
+	case len(pods.Items) == 0:
+		b.miss("Pod: none of the programs in namespace %s: name it with --operator-namespace", programs)
+	}
+
+	for i := range pods.Items {
+		b.addPod(ctx, hub, &pods.Items[i])
+	}
+}
+
+// addPod gathers a Pod, and the end of its logs.
+func (b *bundle) addPod(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod) {
+	b.documents = append(b.documents, podOf(pod))
+	b.hosts.add(pod.Spec.NodeName)
+
+	for _, container := range pod.Spec.Containers {
+		end, err := lastLines(ctx, hub, pod, container.Name)
 		if err != nil {
-			return err
+			b.miss("log of %s/%s: %s", pod.Name, container.Name, problemOf(err))
+
+			continue
 		}
 
-		separator := "---\n"
-		if i == 0 {
-			separator = ""
+		switch {
+		case end.cut:
+			b.miss("log of %s/%s: only the last %d KiB of its last %d lines", pod.Name, container.Name, maxLogBytes>>10, maxLogLines)
+		case end.lines >= maxLogLines:
+			b.miss("log of %s/%s: only what is the program's own of its last %d lines", pod.Name, container.Name, maxLogLines)
 		}
 
-		if _, err = fmt.Fprintf(out, "%s%s", separator, text); err != nil {
-			return err
+		document := map[string]any{"kind": "Log", "pod": pod.Name, "container": container.Name, "text": strings.ToValidUTF8(string(end.kept), "?")}
+		if end.audited > 0 {
+			document["leftOut"] = fmt.Sprintf("%d lines of the audit log", end.audited)
+		}
+
+		b.documents = append(b.documents, document)
+	}
+}
+
+// eventsOf are the events about our objects in a namespace, the latest first.
+func eventsOf(ctx context.Context, hub kubernetes.Interface, namespace string) ([]map[string]any, error) {
+	version := v1alpha1.SchemeGroupVersion.String()
+
+	list, err := hub.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.apiVersion=" + version})
+	if err != nil {
+		return nil, err
+	}
+
+	events := slices.DeleteFunc(list.Items, func(event corev1.Event) bool { return event.InvolvedObject.APIVersion != version })
+	slices.SortStableFunc(events, func(a, b corev1.Event) int { return timeOf(b).Compare(timeOf(a)) })
+
+	var documents []map[string]any
+
+	for _, event := range events[:min(len(events), maxEvents)] {
+		documents = append(documents, map[string]any{
+			"kind": "Event", "object": event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name, "type": event.Type, "reason": event.Reason,
+			"message": event.Message, "time": utc.Text(timeOf(event)), "reporter": event.ReportingController,
+		})
+	}
+
+	return documents, nil
+}
+
+// timeOf is when an event was last seen.
+func timeOf(event corev1.Event) time.Time {
+	switch {
+	case event.Series != nil:
+		return event.Series.LastObservedTime.Time
+	case !event.EventTime.IsZero():
+		return event.EventTime.Time
+	default:
+		return event.LastTimestamp.Time
+	}
+}
+
+// podOf is what a bundle has of a Pod: which program of which version it runs, and how it is.
+func podOf(pod *corev1.Pod) map[string]any {
+	var containers []any
+
+	for _, status := range pod.Status.ContainerStatuses {
+		container := map[string]any{
+			"name": status.Name, "image": status.Image, "ready": status.Ready, "restarts": int64(status.RestartCount),
+		}
+		if last := status.LastTerminationState.Terminated; last != nil {
+			container["lastEnd"] = map[string]any{"reason": last.Reason, "exitCode": int64(last.ExitCode), "time": utc.Text(last.FinishedAt.Time)}
+		}
+
+		containers = append(containers, container)
+	}
+
+	return map[string]any{"kind": "Pod", "name": pod.Name, "phase": string(pod.Status.Phase), "containers": containers}
+}
+
+// lastLines reads the last lines of a container's log. The server is not told the size: it would count from the oldest of the
+// lines, and cut the newest off.
+func lastLines(ctx context.Context, hub kubernetes.Interface, pod *corev1.Pod, container string) (*logEnd, error) {
+	stream, err := hub.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, TailLines: new(int64(maxLogLines))}).Stream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+
+	end := &logEnd{}
+
+	return end, end.read(stream)
+}
+
+// logEnd is the end of a log without the lines of an audit log.
+type logEnd struct {
+	lines, audited int // how many lines came, and those of the audit log among them
+	kept           []byte
+	cut            bool // whether older lines were cut off for their size
+}
+
+func (l *logEnd) read(stream io.Reader) error {
+	scanner := bufio.NewScanner(stream)
+	scanner.Buffer(nil, maxLogLine)
+
+	for ; scanner.Scan(); l.lines++ {
+		if isAudit(scanner.Bytes()) {
+			l.audited++
+
+			continue
+		}
+
+		l.kept = append(append(l.kept, scanner.Bytes()...), '\n')
+		if len(l.kept) > 2*maxLogBytes { // not for each line: what is kept is copied
+			l.trim()
 		}
 	}
 
-	return nil
+	l.trim()
+
+	return scanner.Err()
+}
+
+// trim keeps whole lines.
+func (l *logEnd) trim() {
+	if surplus := len(l.kept) - maxLogBytes; surplus > 0 {
+		_, l.kept, _ = bytes.Cut(l.kept[surplus:], []byte("\n"))
+		l.cut = true
+	}
+}
+
+// isAudit reports whether a line is of an audit log in one of the two formats of the API server's library.
+func isAudit(line []byte) bool {
+	return bytes.HasPrefix(line, []byte(auditLine)) || bytes.Contains(line[:min(len(line), 80)], []byte(" AUDIT: id="))
 }

@@ -83,6 +83,8 @@ func TestQuestionsAreInterrupted(t *testing.T) {
 
 	for _, args := range [][]string{
 		{"approve", "edge-01"}, {"override", "edge-01", "--reason", "the outage of tonight"}, {"promote", "production", "prod"},
+		{"migrate", "run", "--server", "https://hub.example.com", "--backup", "unused"},
+		{"migrate", "undo", "--server", "https://hub.example.com", "--backup", "unused"},
 	} {
 		s := newSession(t)
 		typed, keyboard := io.Pipe()

@@ -1,7 +1,6 @@
 package app
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -64,7 +63,7 @@ func move(t *testing.T, args ...string) moved {
 		return config
 	}
 
-	command := (&tool{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, flags: flags}).command(t.Context())
+	command := (&tool{IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, flags: flags}).command()
 	command.SetArgs(args)
 	found.err = command.ExecuteContext(t.Context())
 
@@ -173,7 +172,7 @@ func eachInherited(t *testing.T, name string, see func(*pflag.Flag)) {
 
 	words := map[string][]string{"run": {"migrate", "run"}, "export": {"export"}}[name]
 
-	command, _, err := NewCommand(context.Background(), genericiooptions.NewTestIOStreamsDiscard()).Find(words)
+	command, _, err := NewCommand(genericiooptions.NewTestIOStreamsDiscard()).Find(words)
 	if err != nil || command.Name() != name {
 		t.Fatal(command.Name(), err)
 	}

@@ -152,6 +152,12 @@ func countsDocuments(ctx context.Context, client versioned.Interface, cluster *v
 	return nil
 }
 
+func untyped[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, error)) func(context.Context, metav1.ListOptions) (runtime.Object, error) {
+	return func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+		return list(ctx, options)
+	}
+}
+
 // unseenOf names the change of a document that the references of a cluster's status do not know; empty if there is none.
 func unseenOf(kind string, documents []member, refs []v1alpha1.AppliedReference) string {
 	counted := map[string]v1alpha1.AppliedReference{}

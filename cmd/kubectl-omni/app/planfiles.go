@@ -20,7 +20,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/cmd/internal/interrupt"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -54,7 +53,7 @@ func (t *tool) planFiles(ctx context.Context, files []string, format string) err
 	builder := resource.NewBuilder(&boundedGetter{t.flags, config}).Unstructured().NamespaceParam(namespace).DefaultNamespace().RequireNamespace().
 		FilenameParam(explicit, &resource.FilenameOptions{Filenames: files, Recursive: true}).Flatten().ContinueOnError()
 
-	found, err := interrupt.Call(ctx, func() (comparison, error) { return compareFiles(builder) })
+	found, err := untilDone(ctx, func() (comparison, error) { return compareFiles(builder) })
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

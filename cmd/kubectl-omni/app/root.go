@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -51,7 +52,7 @@ func Main(streams genericiooptions.IOStreams, args []string) int {
 	ctx, stop := untilSignal()
 	defer stop()
 
-	command := NewCommand(ctx, streams)
+	command := NewCommand(streams)
 	command.SetArgs(args)
 
 	executed, err := command.ExecuteContextC(ctx)
@@ -83,13 +84,13 @@ func statusOf(executed *cobra.Command, err error) int {
 }
 
 // NewCommand makes the command kubectl omni.
-func NewCommand(ctx context.Context, streams genericiooptions.IOStreams) *cobra.Command {
+func NewCommand(streams genericiooptions.IOStreams) *cobra.Command {
 	t := &tool{IOStreams: streams, flags: genericclioptions.NewConfigFlags(true), now: time.Now, colour: showsColours(streams.Out)}
 
-	return t.command(ctx)
+	return t.command()
 }
 
-func (t *tool) command(ctx context.Context) *cobra.Command {
+func (t *tool) command() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-omni",
 		Short: "Look at clusters of Sidero Omni, and decide what waits for you",
@@ -111,9 +112,21 @@ emergency stop). Flags stand behind the name of the command: kubectl omni status
 	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(), t.kubeconfigCommand(), t.supportBundleCommand(),
 		t.approveCommand(), t.overrideCommand(), t.promoteCommand(), t.holdCommand(), t.suspendCommand(), t.resumeCommand(), t.reconcileCommand())
 
-	root.AddCommand(t.exportCommand(ctx), t.migrateCommand(ctx))
+	root.AddCommand(t.exportCommand(), t.migrateCommand())
 
 	return root
+}
+
+// refuseFlags fails if a flag of kubectl is set that a command does not use: whoever sets it expects something of it. format
+// is of the error, for the name of the flag.
+func refuseFlags(command *cobra.Command, unused func(name string) bool, format string) (err error) {
+	command.InheritedFlags().VisitAll(func(flag *pflag.Flag) {
+		if err == nil && flag.Changed && unused(flag.Name) {
+			err = fmt.Errorf(format, flag.Name)
+		}
+	})
+
+	return err
 }
 
 // The groups that --help sorts the commands by.

@@ -21,10 +21,12 @@ func TestOlderServer(t *testing.T) {
 
 	older := func() *session {
 		s := newSession(t)
-		s.client.PrependReactor("*", "omnirolloutpolicies", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		unknown := func(action clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, apierrors.NewGenericServerResponse(http.StatusNotFound, action.GetVerb(),
 				v1alpha1.Resource("omnirolloutpolicies"), "", "404 page not found", 0, true)
-		})
+		}
+		s.client.PrependReactor("*", "omnirolloutpolicies", unknown)
+		s.raw.PrependReactor("*", "omnirolloutpolicies", unknown)
 
 		return s
 	}
@@ -36,7 +38,7 @@ func TestOlderServer(t *testing.T) {
 	}{
 		{args: []string{"tree", "edge-01"}, says: "UnknownKind"},
 		{args: []string{"status", "edge-01"}, says: "edge-01"},
-		{args: []string{"support-bundle"}, says: "OmniRolloutPolicy: UnknownKind"},
+		{args: []string{"support-bundle"}, says: "omnirolloutpolicies: UnknownKind"},
 		{args: []string{"suspend", "edge-01"}, says: "suspended"},
 		{args: []string{"hold", "production"}, says: "older than this plugin", refuse: true},
 		{args: []string{"promote", "production", "prod", "--yes"}, says: "older than this plugin", refuse: true},

@@ -8,13 +8,22 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// callers are the clients that call etcd in this process, and their calls. etcd waits for none of them when it stops, and
-// a call that reads a closed database crashes the process.
+// callers counts the calls of etcd in this process, and closes their clients. etcd waits for none of them when it stops,
+// and a call that reads a closed database crashes the process.
 type callers struct {
-	mu      sync.Mutex
-	ended   bool
-	clients map[*clientv3.Client]bool
-	calls   sync.WaitGroup
+	ending context.Context //nolint:containedctx // of the server
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	ended bool
+	calls sync.WaitGroup
+}
+
+func newCallers() *callers {
+	c := new(callers)
+	c.ending, c.cancel = context.WithCancel(context.Background())
+
+	return c
 }
 
 // enter lets a call into etcd, until its exit. After the end it lets none in.
@@ -33,51 +42,18 @@ func (c *callers) enter() error {
 
 func (c *callers) exit() { c.calls.Done() }
 
-// add makes the end close the client, if nobody does before.
-func (c *callers) add(client *clientv3.Client) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if c.ended {
-		return rpctypes.ErrGRPCStopped
-	}
-
-	if c.clients == nil {
-		c.clients = map[*clientv3.Client]bool{}
-	}
-
-	c.clients[client] = true
-	context.AfterFunc(client.Ctx(), func() { c.forget(client) })
-
-	return nil
-}
-
-func (c *callers) forget(client *clientv3.Client) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	delete(c.clients, client)
+// closeAtEnd makes the end close the client, if nobody does before.
+func (c *callers) closeAtEnd(client *clientv3.Client) {
+	forget := context.AfterFunc(c.ending, func() { _ = client.Close() }) // who got the client may close it as well
+	context.AfterFunc(client.Ctx(), func() { forget() })
 }
 
 // end lets no more calls in, closes the clients, which ends their watches, and waits until every call has left.
 func (c *callers) end() {
-	for _, client := range c.refuse() {
-		_ = client.Close() // who got the client may close it as well
-	}
-
-	c.calls.Wait()
-}
-
-func (c *callers) refuse() []*clientv3.Client {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-
 	c.ended = true
+	c.mu.Unlock()
 
-	clients := make([]*clientv3.Client, 0, len(c.clients))
-	for client := range c.clients {
-		clients = append(clients, client)
-	}
-
-	return clients
+	c.cancel()
+	c.calls.Wait()
 }

@@ -1,7 +1,6 @@
 package embeddedetcd
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -14,10 +13,9 @@ import (
 	"go.etcd.io/etcd/api/v3/version"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
-)
 
-// errOrder is damage that bbolt itself does not detect: keys out of order.
-var errOrder = errors.New("keys are not in order")
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+)
 
 // refuseUnusable examines the database before etcd opens it. etcd would end the process from a goroutine of its own,
 // or wait for other members that do not exist. The error says what to do, and which of these is the reason: the
@@ -36,7 +34,10 @@ func refuseUnusable(ctx context.Context, dataDir string, open opener) error {
 		return err
 	}
 
-	err := viewDatabase(path, func(tx *bolt.Tx) error {
+	opened := false
+	err := snapshot.View(path, openTimeout, func(tx *bolt.Tx) error {
+		opened = true
+
 		if err := refuseNewerThan(tx, version.Version); err != nil {
 			return err
 		}
@@ -45,16 +46,18 @@ func refuseUnusable(ctx context.Context, dataDir string, open opener) error {
 			return err
 		}
 
-		if err := readKeys(tx); err != nil {
-			return damaged(path, err)
-		}
-
-		return nil
+		return snapshot.ForEach(ctx, tx, func([]byte) func(key, value []byte) error {
+			return func([]byte, []byte) error { return nil }
+		})
 	})
 
-	// The page may be one that the disk does not give again.
-	if page := (damagedPage{}); errors.As(err, &page) {
+	switch page := (snapshot.DamagedPage{}); {
+	case errors.As(err, &page): // it may be one that the disk does not give again
 		return cmp.Or(readDatabase(ctx, path, open), damaged(path, page))
+	case ctx.Err() != nil:
+		return fmt.Errorf("read the database: %w", context.Cause(ctx))
+	case err != nil && !opened:
+		return cannotOpen(path, err)
 	}
 
 	return err
@@ -89,22 +92,4 @@ func refuseLostLog(tx *bolt.Tx, dataDir string) error {
 
 	return fmt.Errorf("the database has data, but its log is missing, there is no *.wal in %s: bring the files back if somebody "+
 		"moved them, else restore a snapshot (omni-apiserver snapshot restore --help)", logs)
-}
-
-// readKeys reads every page that has keys.
-func readKeys(tx *bolt.Tx) error {
-	return tx.ForEach(func(name []byte, bucket *bolt.Bucket) error { // the function's own errors
-		var previous []byte
-
-		cursor := bucket.Cursor()
-		for key, _ := cursor.First(); key != nil; key, _ = cursor.Next() {
-			if previous != nil && bytes.Compare(previous, key) >= 0 {
-				return fmt.Errorf("bucket %s: %w", name, errOrder)
-			}
-
-			previous = key
-		}
-
-		return nil
-	})
 }

@@ -7,11 +7,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"syscall"
 	"time"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // openTimeout is how long the database may be locked by another etcd. It cannot be another omni-apiserver: this
@@ -19,33 +16,6 @@ import (
 const openTimeout = 5 * time.Second
 
 func databasePath(dataDir string) string { return filepath.Join(dataDir, memberDir, "snap", "db") }
-
-// damagedPage is the error of a page that bbolt cannot read, and what it said.
-type damagedPage struct{ reason any }
-
-// Error implements error.
-func (p damagedPage) Error() string { return fmt.Sprint(p.reason) }
-
-// viewDatabase reads the database beside etcd, which must not run. The error is the function's own, that of a database which
-// cannot be opened, or a damagedPage.
-func viewDatabase(path string, view func(*bolt.Tx) error) (err error) {
-	// On a damaged page bbolt panics, or follows a pointer beyond the end of the file. A page that left the memory, and
-	// that the disk does not give again, is the same fault.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if reason := recover(); reason != nil {
-			err = damagedPage{reason}
-		}
-	}()
-
-	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: openTimeout})
-	if err != nil {
-		return cannotOpen(path, err)
-	}
-	defer db.Close()
-
-	return db.View(view)
-}
 
 // opener opens a file to be read. Tests have one whose disk fails.
 type opener func(path string) (io.ReadCloser, error)

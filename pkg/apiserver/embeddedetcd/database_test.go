@@ -92,7 +92,7 @@ func TestStoppedWhileItReads(t *testing.T) {
 // TestLongCheck: etcd has the whole time of its start, however long the file of the database was read before.
 func TestLongCheck(t *testing.T) {
 	dir := emptyDatabase(t)
-	server := &Server{lock: &directoryLock{}, timeout: closeTimeout}
+	server := &Server{lock: &directoryLock{}, callers: newCallers(), timeout: closeTimeout}
 
 	// All of etcd's time is over at once. That must not end the checks.
 	err := server.start(t.Context(), dir, settings{quota: DefaultQuota, open: openFile, timeout: time.Nanosecond})

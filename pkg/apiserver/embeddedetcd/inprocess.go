@@ -39,16 +39,12 @@ func (s *Server) InProcessClient() (*clientv3.Client, error) {
 		return nil, err
 	}
 
-	kv := inProcessKV{v3rpc.NewQuotaKVServer(s.etcd.Server), &s.callers, client.Ctx()}
-	watch := inProcessWatch{v3rpc.NewWatchServer(s.etcd.Server), &s.callers}
+	kv := inProcessKV{v3rpc.NewQuotaKVServer(s.etcd.Server), s.callers, client.Ctx()}
+	watch := inProcessWatch{v3rpc.NewWatchServer(s.etcd.Server), s.callers}
 	client.KV = clientv3.NewKVFromKVClient(kv, client)
 	client.Watcher = clientv3.NewWatchFromWatchClient(adapter.WatchServerToWatchClient(watch), client)
 
-	if err := s.callers.add(client); err != nil {
-		_ = client.Close()
-
-		return nil, err
-	}
+	s.callers.closeAtEnd(client)
 
 	return client, nil
 }
@@ -126,7 +122,7 @@ func (k inProcessKV) Compact(ctx context.Context, in *pb.CompactionRequest, _ ..
 	return call(ctx, k.callers, in, k.server.Compact)
 }
 
-// call is one call of etcd. To the errors of writes it adds the remedy, as explainNoSpace does for clients of the socket.
+// call is one call of etcd. To the errors of writes it adds the remedy.
 // When the request has ended, that is the error, as it is there: etcd would say that it timed out itself.
 func call[Q, A any](ctx context.Context, callers *callers, in *Q, serve func(context.Context, *Q) (*A, error)) (*A, error) {
 	if err := callers.enter(); err != nil {

@@ -4,6 +4,8 @@ import (
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
 // lastRevision returns the last revision in the database of the directory; 0 if none can be read, since restores are
@@ -14,7 +16,7 @@ import (
 func lastRevision(dataDir string) int64 {
 	revision := int64(0)
 
-	err := viewDatabase(databasePath(dataDir), func(tx *bolt.Tx) error {
+	err := snapshot.View(databasePath(dataDir), openTimeout, func(tx *bolt.Tx) error {
 		if keys := tx.Bucket(schema.Key.Name()); keys != nil {
 			if last, _ := keys.Cursor().Last(); last != nil {
 				revision = mvcc.BytesToRev(last).Main

@@ -6,11 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	bolt "go.etcd.io/bbolt"
-	"go.etcd.io/etcd/api/v3/mvccpb"
-	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.etcd.io/etcd/server/v3/storage/wal"
-	"google.golang.org/protobuf/proto"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
@@ -18,26 +14,12 @@ import (
 // refuseLostData keeps a server from starting empty if snapshots say that there were objects: after the loss of a
 // volume, or with a volume that is not mounted. The hub's garbage collector would remove what has an owner
 // reference to a missing object, and snapshots of the empty server would replace the good ones.
-//
-// It does so, too, if a server has started empty already, where the snapshots were not mounted.
 func refuseLostData(dataDir, snapshots string) error {
-	begun := hasContent(dataDir)
-	if snapshots == "" || begun && hadObjects(dataDir) {
+	if snapshots == "" || hasContent(dataDir) {
 		return nil
 	}
 
 	newest, info, err := newestSnapshot(snapshots)
-	what := "there is no data, but a snapshot of it"
-
-	if begun {
-		// A snapshot of this very data would be of a lower revision: the objects were deleted after it.
-		if info == nil || lastRevision(dataDir) >= info.Revision {
-			return nil
-		}
-
-		what = "the data was begun anew, without any object, but there is a snapshot of other data"
-	}
-
 	if err != nil || newest == "" {
 		return err
 	}
@@ -62,8 +44,8 @@ func refuseLostData(dataDir, snapshots string) error {
 		command += " --replace" // what is left of it goes aside
 	}
 
-	return fmt.Errorf("%s, %s, %s: is the right volume mounted? If the data is lost, restore it "+
-		"(%s), or move the snapshots away to start without any object", what, newest, content, command)
+	return fmt.Errorf("there is no data, but a snapshot of it, %s, %s: is the right volume mounted? If the data is lost, restore it "+
+		"(%s), or move the snapshots away to start without any object", newest, content, command)
 }
 
 // newestSnapshot returns the newest snapshot in a directory, and what it contains; nothing of that if it is damaged.
@@ -97,27 +79,4 @@ func hasContent(dataDir string) bool {
 	}
 
 	return info.Size() > 0
-}
-
-// hadObjects reports whether the database knows of an object, also of one that was deleted. What cannot be read may have some;
-// refuseUnusable says what is wrong with it.
-func hadObjects(dataDir string) bool {
-	had := false
-
-	err := viewDatabase(databasePath(dataDir), func(tx *bolt.Tx) error {
-		keys := tx.Bucket(schema.Key.Name())
-		if keys == nil {
-			return nil
-		}
-
-		cursor := keys.Cursor()
-		for revision, value := cursor.First(); revision != nil && !had; revision, value = cursor.Next() {
-			var change mvccpb.KeyValue
-			had = proto.Unmarshal(value, &change) != nil || snapshot.IsObject(change.Key)
-		}
-
-		return nil
-	})
-
-	return had || err != nil
 }

@@ -137,37 +137,3 @@ func damagePage(t *testing.T, path, text string) {
 	sum := sha256.Sum256(database)
 	write(t, path, append(database, sum[:]...))
 }
-
-// TestDataBegunAnew: a server that started empty while the snapshots were not mounted does not go on beside them.
-func TestDataBegunAnew(t *testing.T) {
-	snapshots, first, anew := t.TempDir(), t.TempDir(), t.TempDir()
-	path := filepath.Join(snapshots, "omni-20261121T000000Z.db")
-
-	use(t, first, func(client *clientv3.Client) { put(t, client, anObject, "{}") })
-	saveBefore(t, first, path)
-	use(t, anew, func(*clientv3.Client) {})
-
-	begin(t, anew, snapshots, "the data was begun anew, without any object, but there is a snapshot of other data, "+path+", with 1 objects: is the right volume mounted?")
-
-	// This is the data of the snapshot: the last object was deleted since, and only the compaction tells of it.
-	use(t, first, func(client *clientv3.Client) {
-		gone, err := client.Delete(t.Context(), anObject)
-		if err != nil {
-			t.Fatal(err)
-		}
-
-		if _, err := client.Compact(t.Context(), gone.Header.Revision, clientv3.WithCompactPhysical()); err != nil {
-			t.Fatal(err)
-		}
-	})
-	begin(t, first, snapshots, "")
-
-	// Somebody works with the new data.
-	use(t, anew, func(client *clientv3.Client) { put(t, client, anObject, "{}") })
-	begin(t, anew, snapshots, "")
-
-	unused := t.TempDir()
-	use(t, unused, func(*clientv3.Client) {})
-	write(t, path, []byte("damaged"))
-	begin(t, unused, snapshots, "")
-}

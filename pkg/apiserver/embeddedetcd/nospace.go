@@ -1,11 +1,9 @@
 package embeddedetcd
 
 import (
-	"context"
 	"errors"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/status"
 )
 
@@ -13,13 +11,6 @@ import (
 const noSpaceRemedy = ": the database of omni-apiserver is full. Reading works, and so does deleting objects without " +
 	"finalizers; free space comes back by itself, mostly within a minute. To write again at once, start omni-apiserver with a " +
 	"higher --etcd-quota-backend-bytes"
-
-// explainNoSpace adds the remedy to the error of every refused write that comes through the socket.
-func explainNoSpace(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-	response, err := handle(ctx, request)
-
-	return response, withRemedy(err)
-}
 
 // withRemedy adds the remedy to the error of a write that was refused for space, because users see that error unchanged.
 // It returns other errors as they are.

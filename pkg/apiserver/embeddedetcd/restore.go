@@ -81,10 +81,6 @@ func restoreInto(dataDir string, replace bool, now time.Time, fetch func(string)
 		return nil, fmt.Errorf("find the etcd data directory: %w", err)
 	}
 
-	if err := refuseForeignDirectory(dataDir); err != nil {
-		return nil, err
-	}
-
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the etcd data directory: %w", err)
 	}

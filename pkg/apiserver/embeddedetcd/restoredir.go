@@ -1,14 +1,10 @@
 package embeddedetcd
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 )
 
@@ -27,33 +23,6 @@ func exists(path string) bool {
 	_, err := os.Lstat(path)
 
 	return err == nil
-}
-
-// refuseForeignDirectory returns an error if the directory has entries that are neither ours nor those that file
-// systems create. In a directory that is already ours, files of other origin do not matter.
-func refuseForeignDirectory(dataDir string) error {
-	if hasData(dataDir) || exists(filepath.Join(dataDir, lockName)) {
-		return nil
-	}
-
-	entries, err := os.ReadDir(dataDir)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-
-	if err != nil {
-		return fmt.Errorf("look into the etcd data directory: %w", err)
-	}
-
-	for _, entry := range entries {
-		name := entry.Name()
-		if !slices.Contains([]string{SnapshotsDir, unfinishedDir, "lost+found"}, name) &&
-			!strings.HasPrefix(name, replacedPrefix) && !snapshot.IsUnfinished(name) {
-			return fmt.Errorf("%s is no etcd data directory, it contains %q: give an empty directory", dataDir, name)
-		}
-	}
-
-	return nil
 }
 
 // begin makes the working directory of a restore and syncs it to disk before anything else is written. It removes

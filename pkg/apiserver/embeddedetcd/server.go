@@ -13,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
-	"google.golang.org/grpc"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 )
@@ -43,9 +42,9 @@ var ErrStopped = errors.New("the embedded etcd stopped by itself")
 type Server struct {
 	etcd    *embed.Etcd
 	lock    *directoryLock
-	socket  *socket
+	socket  string
 	log     *logger
-	callers callers
+	callers *callers
 	timeout time.Duration // of a stop
 
 	compaction sync.Mutex // for compactor
@@ -76,7 +75,7 @@ func Start(ctx context.Context, dataDir string, options ...Option) (*Server, err
 		return nil, err
 	}
 
-	s := &Server{lock: lock, timeout: closeTimeout}
+	s := &Server{lock: lock, callers: newCallers(), timeout: closeTimeout}
 	if err := s.start(ctx, dataDir, chosen); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the embedded etcd on %s: %w", dataDir, err), s.Stop())
 	}
@@ -98,7 +97,7 @@ func (s *Server) start(ctx context.Context, dataDir string, chosen settings) err
 		return err
 	}
 
-	c := config(dataDir, s.socket.path)
+	c := config(dataDir, s.socket)
 	c.QuotaBackendBytes = chosen.quota
 	c.ZapLoggerBuilder = embed.NewZapLoggerBuilder(s.log.zap)
 
@@ -210,13 +209,12 @@ func config(dataDir, socketPath string) *embed.Config {
 	c.EnableGRPCGateway = false
 	c.SnapshotCatchUpEntries = catchUpEntries
 	c.SnapshotCount = logEntries
-	c.GRPCAdditionalServerOptions = []grpc.ServerOption{grpc.ChainUnaryInterceptor(explainNoSpace)}
 
 	return c
 }
 
 // Endpoint is what an etcd client dials.
-func (s *Server) Endpoint() string { return endpointStart + s.socket.path }
+func (s *Server) Endpoint() string { return endpointStart + s.socket }
 
 // Client returns a new client of this etcd. Close it before Stop.
 func (s *Server) Client() (*clientv3.Client, error) {
@@ -243,7 +241,7 @@ func (s *Server) Stop() error {
 		s.etcd = nil
 	}
 
-	return errors.Join(forced, s.socket.remove(), s.lock.release())
+	return errors.Join(forced, s.lock.release())
 }
 
 // close waits for running requests, and after the timeout ends the storage anyway: etcd itself would wait without end

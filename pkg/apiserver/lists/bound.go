@@ -75,11 +75,11 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 
 		giveBack := func() {}
 
-		if read := reads(info, query); budget != nil && len(read) > 0 {
+		if budget != nil && readsMany(info, query) {
 			estimate := func() int64 { return cost(info, query, table, ledger) }
 
 			var err error
-			if giveBack, err = admit(r, budget, ledger, read, estimate); err != nil {
+			if giveBack, err = admit(r, budget, ledger, estimate); err != nil {
 				responsewriters.ErrorNegotiated(apierrors.NewTooManyRequests(err.Error(), 1), codecs, v1alpha1.SchemeGroupVersion, w, r)
 
 				return
@@ -98,13 +98,13 @@ func withListBudget(next http.Handler, budget *listBudget, ledger *quota.Ledger,
 	})
 }
 
-// admit waits until the ledger has counted the kinds that the request reads, because before it would cost nothing, and then
-// for the memory. The ledger reads the stores itself, not through this handler.
-func admit(r *http.Request, budget *listBudget, ledger *quota.Ledger, read []string, cost func() int64) (giveBack func(), err error) {
+// admit waits until the ledger has counted what is stored, because before it would cost nothing, and then for the memory. The
+// ledger reads the stores itself, not through this handler.
+func admit(r *http.Request, budget *listBudget, ledger *quota.Ledger, cost func() int64) (giveBack func(), err error) {
 	ctx, cancel := context.WithTimeout(r.Context(), budget.timeout)
 	defer cancel()
 
-	if err := ledger.WaitForKinds(ctx, read...); err != nil {
+	if err := ledger.WaitForAll(ctx); err != nil {
 		return nil, err // says to come again
 	}
 

@@ -36,18 +36,16 @@ const (
 // documents are the kinds that are read for a template, besides the cluster.
 func documents() []string { return []string{"omnicontrolplanes", "omniworkers", "omnimachines"} }
 
-// reads returns the kinds whose objects a request reads for its answer; none if it is no list and no template.
-func reads(info *genericapirequest.RequestInfo, query url.Values) []string {
+// readsMany reports whether a request is a list, begins with one, or is for a template.
+func readsMany(info *genericapirequest.RequestInfo, query url.Values) bool {
 	switch {
-	case info.Subresource == "template":
-		return append(documents(), info.Resource)
 	case info.Subresource != "":
-		return nil
-	// The answer to the deletion of a collection has all of its objects.
-	case info.Verb == "list", info.Verb == "deletecollection", info.Verb == "watch" && beginsWithList(query):
-		return []string{info.Resource}
+		return info.Subresource == "template"
+	case info.Verb == "watch":
+		return beginsWithList(query)
 	default:
-		return nil
+		// The answer to the deletion of a collection has all of its objects.
+		return info.Verb == "list" || info.Verb == "deletecollection"
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 	"k8s.io/client-go/kubernetes/scheme"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/memory"
 )
 
 // handlerFor is the handler in front of another one.
@@ -132,7 +132,7 @@ func TestBudgetIsHeldByTheWork(t *testing.T) {
 			begin(w)
 			taken(false)
 
-			if _, err := refcount.Retain(r.Context()); err == nil {
+			if _, err := memory.Retain(r.Context()); err == nil {
 				t.Error("work may begin that nobody counts")
 			}
 		}
@@ -144,7 +144,7 @@ func TestBudgetIsHeldByTheWork(t *testing.T) {
 
 	work = func(_ http.ResponseWriter, r *http.Request) {
 		var err error
-		if done, err = refcount.Retain(r.Context()); err != nil {
+		if done, err = memory.Retain(r.Context()); err != nil {
 			t.Error(err)
 		}
 	}

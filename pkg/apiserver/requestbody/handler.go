@@ -20,7 +20,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/memory"
-	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
 // Budget is the memory that the work for all requests may take together, in bytes. A request that needs more than all of it
@@ -128,18 +127,18 @@ func (b bodies) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 	arriving.giveBack() // it is a part of the work from here on
 
-	b.serve(w, r, body, refcount.New(giveBack))
+	b.serve(w, r, body, memory.NewPart(giveBack))
 }
 
 // serve passes a request on with its part of the budget. The part is held as long as the work lasts: the store retains it,
 // because the library goes on with work whose request has ended, and this handler gives it up when the answer begins,
 // because nobody knows when the client will have read it.
-func (b bodies) serve(w http.ResponseWriter, r *http.Request, body []byte, part *refcount.Part) {
+func (b bodies) serve(w http.ResponseWriter, r *http.Request, body []byte, part *memory.Part) {
 	release := sync.OnceFunc(part.Release)
 	defer release()
 
 	w = responsewriter.WrapForHTTP1Or2(&answer{ResponseWriter: w, begin: release})
-	r = r.WithContext(refcount.With(r.Context(), part))
+	r = r.WithContext(memory.WithPart(r.Context(), part))
 
 	b.next.ServeHTTP(w, withBody(asMergePatch(b.withCreation(r, body), body), bytes.NewReader(body)))
 }

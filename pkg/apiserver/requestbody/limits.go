@@ -19,7 +19,7 @@ import (
 
 // limits returns the bounds on a decoded body.
 func (b bodies) limits() foreign.Limits {
-	return foreign.Limits{Bytes: int(b.maxBytes), Depth: maxBodyDepth, Nodes: maxBodyValues, Expanded: int(b.maxBytes)}
+	return foreign.Limits{Bytes: int(b.maxBytes), Depth: maxBodyDepth, Nodes: maxBodyValues, Expanded: int(b.maxBytes), NoAliases: true}
 }
 
 // admit checks a body and takes its part of the budget; the returned function gives that part back. The error is the
@@ -79,14 +79,7 @@ func (b bodies) check(ctx context.Context, r *http.Request, body []byte) error {
 	}
 
 	// A body that can be read neither here nor by the library is refused here: nothing is known about its content.
-	aliased, err := foreign.HasAlias(ctx, body)
-	if err == nil && aliased {
-		return apierrors.NewBadRequest("the request body has YAML aliases (*name), which this API does not expand: write each value out where it belongs")
-	}
-
-	if err == nil {
-		err = foreign.Check(ctx, body, b.limits())
-	}
+	err := foreign.Check(ctx, body, b.limits())
 
 	var exceeded *foreign.LimitError
 

@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"hash/fnv"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +16,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 )
 
 const sector = 512
@@ -131,144 +128,17 @@ func TestInspectDamagedSectors(t *testing.T) {
 	}
 }
 
-// FuzzInspectPages damages pages, with a checksum that fits: what is read is the whole, or there is an error.
-func FuzzInspectPages(f *testing.F) {
-	database := largerDatabase(f)
-	page := keyPage(f, database)
+// TestInspectDamagedFields: so it is with the fields of pages, one after the other.
+func TestInspectDamagedFields(t *testing.T) {
+	database := largerDatabase(t)
+	page := keyPage(t, database)
 
 	for _, at := range []int{0, 4096, 2 * 4096, page, page + 8, page + 10, page + 12, page + 15, page + 16, page + 20, page + 24, page + 28, page + 31} {
-		f.Add(at, []byte{0x7f})
-		f.Add(at, []byte{0xff, 0xff, 0xff, 0xff})
-	}
-
-	f.Fuzz(func(t *testing.T, at int, change []byte) {
-		content := signed(damage(database, at, change))
-
-		foreigntest.WantAllocated(t, 64<<20, func() {
-			if info, err := inspect(t, content); err == nil && info.Keys > 200 {
-				t.Errorf("%+v", info)
+		for _, change := range []string{"\x7f", "\xff\xff\xff\xff"} {
+			if info, err := inspect(t, signed(damage(database, at, []byte(change)))); err == nil && info.Keys > 200 {
+				t.Errorf("%q at %d: %+v", change, at, info)
 			}
-		})
-	})
-}
-
-// changeMeta changes the two meta pages, whose checksum fits again.
-func changeMeta(database []byte, change func(page []byte)) {
-	for at := 0; at < 2*4096; at += 4096 {
-		page := database[at:]
-		change(page)
-
-		sum := fnv.New64a()
-		sum.Write(page[16:72])
-		binary.NativeEndian.PutUint64(page[72:], sum.Sum64())
-	}
-}
-
-// deepDatabase makes a file whose tree of pages is a chain: each page, of that many bytes, leads to the next one only.
-func deepDatabase(t *testing.T, pages, pageBytes int) string {
-	t.Helper()
-
-	database := largerDatabase(t)
-	root := 2 * 4096
-
-	for binary.NativeEndian.Uint16(database[root+8:]) != 1 { // not a branch
-		root += 4096
-	}
-
-	key := bytes.Clone(keyOfFirst(database[root:]))
-	first := len(database) / 4096
-	each := pageBytes / 4096
-
-	changeMeta(database, func(page []byte) {
-		binary.NativeEndian.PutUint64(page[56:], uint64(first+pages*each)) // the number of pages
-	})
-
-	return largeFile(t, (first+pages*each)*4096, func(write func(content []byte, at int)) {
-		write(database, 0)
-		write(branchOf(root/4096, 1, key, first), root)
-
-		for i := range pages {
-			number := first + i*each
-			write(branchOf(number, each, key, number+each), number*4096)
 		}
-	})
-}
-
-// largeFile makes a snapshot of that many bytes, with its checksum. What is not written takes no room on the disk.
-func largeFile(t *testing.T, size int, fill func(write func(content []byte, at int))) string {
-	t.Helper()
-
-	file, err := os.Create(filepath.Join(t.TempDir(), "snapshot.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-
-	write := func(content []byte, at int) {
-		if _, err := file.WriteAt(content, int64(at)); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	fill(write)
-
-	if err := file.Truncate(int64(size)); err != nil {
-		t.Fatal(err)
-	}
-
-	sum := sha256.New()
-	if _, err := io.Copy(sum, io.NewSectionReader(file, 0, int64(size))); err != nil {
-		t.Fatal(err)
-	}
-
-	write(sum.Sum(nil), size)
-
-	return file.Name()
-}
-
-// keyOfFirst is the key of a branch's first element.
-func keyOfFirst(page []byte) []byte {
-	begin, size := binary.NativeEndian.Uint32(page[16:]), binary.NativeEndian.Uint32(page[20:])
-
-	return page[16+begin:][:size]
-}
-
-// branchOf is the beginning of a branch with one element.
-func branchOf(number, pages int, key []byte, child int) []byte {
-	page := make([]byte, 32+len(key))
-	copy(page[32:], key)
-	binary.NativeEndian.PutUint64(page, uint64(number))
-	binary.NativeEndian.PutUint16(page[8:], 1)
-	binary.NativeEndian.PutUint16(page[10:], 1)
-	binary.NativeEndian.PutUint32(page[12:], uint32(pages-1))
-	binary.NativeEndian.PutUint32(page[16:], 16)
-	binary.NativeEndian.PutUint32(page[20:], uint32(len(key)))
-	binary.NativeEndian.PutUint64(page[24:], uint64(child))
-
-	return page
-}
-
-// TestInspectDeepTree: a file that somebody made can have any tree of pages. What is read of it at once is bounded.
-func TestInspectDeepTree(t *testing.T) {
-	path := deepDatabase(t, 12, 32<<20)
-
-	foreigntest.WantPeak(t, 300<<20, func() {
-		if _, err := snapshot.Inspect(path); err == nil || !strings.Contains(err.Error(), "damaged, although its checksum fits") {
-			t.Errorf("got %v", err)
-		}
-	})
-}
-
-// TestInspectPageSize: nor can a page have any size.
-func TestInspectPageSize(t *testing.T) {
-	for _, size := range []int{0, 1, 16, 512, 128 << 20, 1 << 31} {
-		path := databaseOfPages(t, size)
-
-		foreigntest.WantPeak(t, 64<<20, func() {
-			if _, err := snapshot.Inspect(path); err == nil {
-				t.Errorf("pages of %d bytes", size)
-			}
-		})
 	}
 }
 
@@ -279,34 +149,4 @@ func TestInspectPagesOfMachines(t *testing.T) {
 			t.Errorf("pages of %d bytes: %v", size, err)
 		}
 	}
-}
-
-// databaseOfPages makes a file that says that its pages are that large. It has three of them, the root among them, if that
-// is a file that can be read in a moment.
-func databaseOfPages(t *testing.T, size int) string {
-	t.Helper()
-
-	database := largerDatabase(t)
-	root := bytes.Clone(database[4096*binary.NativeEndian.Uint64(database[32:]):][:4096])
-	binary.NativeEndian.PutUint64(root, 2)
-
-	large := size > 4096 && size <= 128<<20
-
-	changeMeta(database, func(page []byte) {
-		binary.NativeEndian.PutUint32(page[24:], uint32(size))
-
-		if large {
-			binary.NativeEndian.PutUint64(page[32:], 2) // the root
-			binary.NativeEndian.PutUint64(page[56:], 3) // the number of pages
-		}
-	})
-
-	if !large {
-		return largeFile(t, len(database), func(write func(content []byte, at int)) { write(database, 0) })
-	}
-
-	return largeFile(t, 3*size, func(write func(content []byte, at int)) {
-		write(database, 0)
-		write(root, 2*size)
-	})
 }

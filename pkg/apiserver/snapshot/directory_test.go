@@ -54,7 +54,7 @@ func TestSurplus(t *testing.T) {
 func TestInDirectory(t *testing.T) {
 	dir := t.TempDir()
 
-	for _, name := range []string{"omni-20261121T143005Z.db", "omni-20261120T143005Z.db", "by-hand.db", ".omni-scheduled-unfinished-1"} {
+	for _, name := range []string{"omni-20261121T143005Z.db", "omni-20261120T143005Z.db", "by-hand.db", ".omni-snapshot-unfinished-1"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
 			t.Fatal(err)
 		}

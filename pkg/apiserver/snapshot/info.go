@@ -8,7 +8,6 @@ import (
 	"hash"
 	"hash/crc32"
 	"os"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -66,58 +65,53 @@ func Inspect(path string) (*Info, error) {
 	return info, nil
 }
 
-// read reads the database of a snapshot, every page of it. It keeps the keys in memory, as etcd does, and no value.
-func read(ctx context.Context, path string) (info *Info, err error) {
-	// bbolt, which reads where the pages begin, panics on what it did not write, or reads beyond the end of the file.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	defer func() {
-		if recover() != nil {
-			info, err = nil, errPages
-		}
-	}()
+// lockTimeout is how long another process may hold the lock of a snapshot that is read.
+const lockTimeout = time.Second
 
-	file, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
+// The sizes of pages that are read. bbolt looks for none below 1 KiB. etcd's are as large as those of the machine: 4 KiB, or
+// up to 64 KiB with Linux.
+const minPageSize, maxPageSize = 1 << 10, 64 << 10
 
-	stat, err := file.Stat()
+// read reads the database of a snapshot, every page of it that has keys. It keeps the keys in memory, as etcd does, and no
+// value.
+func read(ctx context.Context, path string) (*Info, error) {
+	stat, err := os.Stat(path)
 	if err != nil {
 		return nil, err
 	}
 
-	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: time.Second})
-	if err != nil {
-		return nil, err
+	info := &Info{Path: path, Written: stat.ModTime().UTC().Truncate(time.Second), Size: stat.Size()}
+
+	err = View(path, lockTimeout, func(tx *bolt.Tx) error { return info.readFrom(ctx, tx) })
+	if page := (DamagedPage{}); errors.As(err, &page) {
+		return nil, errPages
 	}
-	defer db.Close()
 
-	info = &Info{Path: path, Written: stat.ModTime().UTC().Truncate(time.Second), Size: stat.Size()}
+	return info, err
+}
 
-	return info, db.View(func(tx *bolt.Tx) error { // our own errors
-		if err := refuseOthers(tx); err != nil {
-			return err
-		}
+func (i *Info) readFrom(ctx context.Context, tx *bolt.Tx) error {
+	// bbolt checks the sum of the page with these fields, but anybody can compute that.
+	if size := tx.DB().Info().PageSize; size < minPageSize || size > maxPageSize || tx.Size() > i.Size {
+		return errPages
+	}
 
-		pages, err := openPages(file, stat.Size(), tx)
-		if err != nil {
-			return err
-		}
+	if err := refuseOthers(tx); err != nil {
+		return err
+	}
 
-		c := &content{sum: crc32.New(crc32.MakeTable(crc32.Castagnoli)), keys: map[string]struct{}{}}
-		if err := pages.forEach(ctx, c.begin); err != nil {
-			return err
-		}
+	c := &content{sum: crc32.New(crc32.MakeTable(crc32.Castagnoli)), keys: map[string]struct{}{}}
+	if err := ForEach(ctx, tx, c.begin); err != nil {
+		return err
+	}
 
-		info.describe(c)
+	i.describe(c)
 
-		if version := schema.ReadStorageVersionFromSnapshot(tx); version != nil {
-			info.EtcdVersion = version.String()
-		}
+	if version := schema.ReadStorageVersionFromSnapshot(tx); version != nil {
+		i.EtcdVersion = version.String()
+	}
 
-		return nil
-	})
+	return nil
 }
 
 // refuseOthers refuses databases of programs other than etcd.
@@ -212,13 +206,6 @@ func (c *content) add(revision, value []byte) error {
 	c.dataVersion = version
 
 	return err
-}
-
-// IsObject reports whether a key is that of one of our objects.
-func IsObject(key []byte) bool {
-	_, ours := objectOf(key)
-
-	return ours
 }
 
 // objectOf reads keys such as /prefix/omni.texashpc.com/omniclusters/namespace/name. The prefix is a flag

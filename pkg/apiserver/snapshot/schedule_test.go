@@ -75,7 +75,7 @@ func TestSchedule(t *testing.T) {
 
 	// Files of others stay; what a killed process left does not.
 	touch(t, filepath.Join(dir, "by-hand.db"))
-	touch(t, filepath.Join(dir, ".omni-scheduled-unfinished-1"))
+	touch(t, filepath.Join(dir, ".omni-snapshot-unfinished-1"))
 
 	waitFor(t, "third snapshot", func() bool {
 		found, err := snapshot.InDirectory(dir)

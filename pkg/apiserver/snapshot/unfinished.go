@@ -9,18 +9,9 @@ import (
 	"syscall"
 )
 
-const (
-	// unfinishedStart is the prefix of the names of files that are being written. Such a file lies in the directory
-	// of the snapshot it becomes, because a rename does not cross file systems.
-	unfinishedStart = ".omni-snapshot-unfinished-"
-	// scheduledUnfinished is the prefix that scheduled snapshots of earlier versions used.
-	scheduledUnfinished = ".omni-scheduled-unfinished-"
-)
-
-// IsUnfinished reports whether a file name is that of a snapshot that was being written.
-func IsUnfinished(name string) bool {
-	return strings.HasPrefix(name, unfinishedStart) || strings.HasPrefix(name, scheduledUnfinished)
-}
+// unfinishedStart is the prefix of the names of files that are being written. Such a file lies in the directory
+// of the snapshot it becomes, because a rename does not cross file systems.
+const unfinishedStart = ".omni-snapshot-unfinished-"
 
 // createUnfinished creates a file that becomes a snapshot. The file is locked while it is open, so that other
 // processes see that somebody writes it; the kernel releases the lock when the process is killed. The lock is a shared
@@ -52,7 +43,7 @@ func removeAbandoned(dir string) error {
 	var errs []error
 
 	for _, entry := range entries {
-		if IsUnfinished(entry.Name()) && entry.Type().IsRegular() {
+		if strings.HasPrefix(entry.Name(), unfinishedStart) && entry.Type().IsRegular() {
 			errs = append(errs, removeIfAbandoned(filepath.Join(dir, entry.Name())))
 		}
 	}

@@ -11,7 +11,7 @@ import (
 func TestRemoveAbandoned(t *testing.T) {
 	dir := t.TempDir()
 
-	for _, name := range []string{".omni-snapshot-unfinished-1", ".omni-scheduled-unfinished-2", ".hidden", "by-hand.db"} {
+	for _, name := range []string{".omni-snapshot-unfinished-1", ".hidden", "by-hand.db"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}

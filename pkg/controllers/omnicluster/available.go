@@ -54,7 +54,7 @@ func hideSecrets(ctx context.Context, s *scope, manifests *observe.Manifests) {
 }
 
 // isStarting reports whether Kubernetes has not yet been seen to work in this very cluster. A cluster whose ID is
-// recorded, and which the status does not list as starting, has run before, or is from a version without this check.
+// recorded, and which the status does not list as starting, has run before.
 func isStarting(status v1alpha1.OmniClusterStatus, live omni.Live) bool {
 	return status.Starting || live.UUID == "" || status.OmniClusterID != live.UUID
 }

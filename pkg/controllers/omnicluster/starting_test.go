@@ -115,8 +115,8 @@ func TestNewClusterIsReadyWhenKubernetesAnswered(t *testing.T) {
 	}
 }
 
-// A status of an older version knows the cluster, and not the field.
-func TestOlderStatusDoesNotStartAgain(t *testing.T) {
+// A cluster that has run before does not wait for the evidence again.
+func TestRecordedClusterDoesNotStartAgain(t *testing.T) {
 	f := newFixtureWith(t, omnisim.Options{Manual: true}, newCluster())
 	f.create(newControlPlane("cp", f.machines[0]))
 	f.until("Synced", metav1.ConditionTrue, "")

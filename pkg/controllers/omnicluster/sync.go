@@ -56,9 +56,9 @@ func (r *reconciler) whatIsLeft(ctx context.Context, s *scope) loop.Outcome {
 	case !outcome.Continues():
 		return outcome
 	case len(leaving) > 0:
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeLeaving(ctx, s, leaving))
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", leavingText(leaving, r.leaving(ctx, s)))
 	case len(waiting) > 0:
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", r.describeWaiting(ctx, s, waiting))
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s", waitingText(waiting, r.leaving(ctx, s)))
 	case len(unconsented) > 0:
 		return loop.Wait(time.Second, v1alpha1.ReasonProgressing, "%s held back", consent.ChangeNames(unconsented))
 	case len(decision.WaitingForTurn()) > 0:
@@ -70,20 +70,12 @@ func (r *reconciler) whatIsLeft(ctx context.Context, s *scope) loop.Outcome {
 	}
 }
 
-// describeLeaving returns what the destruction of a part of a cluster waits for.
-func (r *reconciler) describeLeaving(ctx context.Context, s *scope, waits []plan.Change) string {
-	return leavingText(waits, r.leaving(ctx, s))
-}
-
-// describeWaiting returns what changes wait for that cannot be made yet.
-func (r *reconciler) describeWaiting(ctx context.Context, s *scope, waits []plan.Change) string {
-	return waitingText(waits, r.leaving(ctx, s))
-}
-
+// leavingText returns what the destruction of a part of a cluster waits for.
 func leavingText(waits []plan.Change, machines []observe.Blocker) string {
 	return "waiting for Omni to destroy " + consent.ChangeNames(waits) + leavingMachines(machines)
 }
 
+// waitingText returns what changes wait for that cannot be made yet.
 func waitingText(waits []plan.Change, machines []observe.Blocker) string {
 	return fmt.Sprintf("waiting for Omni: %s: %s", consent.ChangeNames(waits), consent.Reasons(waits)) + leavingMachines(machines)
 }

@@ -125,17 +125,17 @@ func TestWellSinceOfAnUpgrade(t *testing.T) {
 	}
 }
 
-// TestWellSinceThatIsNotCurrent has a status that an older version wrote, or that is from before an upgrade: a snapshot was
+// TestWellSinceThatIsNotCurrent has a status that no policy selected yet, or that is from before an upgrade: a snapshot was
 // restored, or the process died.
 func TestWellSinceThatIsNotCurrent(t *testing.T) {
 	for name, test := range map[string]struct {
 		status func(*v1alpha1.OmniClusterStatus)
 		isNow  bool
 	}{
-		"an older version wrote it, Ready": {status: func(s *v1alpha1.OmniClusterStatus) {
+		"no policy selected it yet, and it is Ready": {status: func(s *v1alpha1.OmniClusterStatus) {
 			s.Rollout.WellSince, s.Omni.Upgrades.Kubernetes.Version = nil, ""
 		}},
-		"an older version wrote it, and the cluster waits": {isNow: true, status: func(s *v1alpha1.OmniClusterStatus) {
+		"no policy selected it yet, and it waits": {isNow: true, status: func(s *v1alpha1.OmniClusterStatus) {
 			s.Rollout.WellSince = nil
 			s.Conditions = []metav1.Condition{{
 				Type: v1alpha1.ConditionReady, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAwaitingApproval,

@@ -12,27 +12,33 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// begin begins an action outside of the reconciler.
-func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Context) error) {
-	where := releaseKey{
-		NamespacedName: client.ObjectKeyFromObject(s.release), uid: s.release.UID,
-		cluster: clusterOf(s.release),
-	}
-	release := named(s.release)
+// begin begins an action outside of the reconciler, if there is a slot for it.
+func (r *reconciler) begin(s *scope, action helm.Action, run func(context.Context) error) loop.Outcome {
+	release, where := named(s.release), keyOf(s.release)
+	added := job{action: action, attempt: s.want.Attempt, source: s.key, kubeconfig: s.opened.Kubeconfig, before: s.decision.Failures}
 
-	added := job{
-		action: action, attempt: s.want.Attempt, source: s.key, inputs: inputs(s.want.Attempt, s.opened), generation: s.release.Generation,
-		before: s.decision.Failures,
-	}
-
-	r.runner.add(where, added, func(ctx context.Context) error {
-		err := r.runner.asWithdrawn(where.uid, recoverPanic(func() error { return run(ctx) }))
+	begun := r.runner.begin(where, added, func(ctx context.Context) error {
+		err := recoverPanic(func() error { return run(ctx) })
 		r.tell(release, action, err)
 
 		return err
 	})
+	if !begun {
+		s.waits = true
+
+		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s waits for its turn: as many actions are at work as may be in its cluster, "+
+			"for its namespace, or in all", action, fullName(s.release))
+	}
+
+	return underWay(s.release, r.runner.job(s.release.UID))
+}
+
+// keyOf returns the key of a release for the limits of actions.
+func keyOf(release *v1alpha1.OmniHelmRelease) releaseKey {
+	return releaseKey{NamespacedName: client.ObjectKeyFromObject(release), uid: release.UID, cluster: clusterOf(release)}
 }
 
 // clusterOf returns the key of the workload cluster, for the limits on what runs there at once.
@@ -57,36 +63,28 @@ func named(release *v1alpha1.OmniHelmRelease) *v1alpha1.OmniHelmRelease {
 	}
 }
 
-// action returns the decided action, ready to run. What it needs beside the decision it reads when it has a slot: each
-// action opens a chart, and only if it needs one. If that, or the wait for a slot, took long, somebody else may have
-// changed the release, so the action reads it again, too.
+// action returns the decided action, ready to run. What it needs beside the decision it reads then: each action opens a chart, and
+// only if it needs one.
 func (r *reconciler) action(s *scope) func(context.Context) error {
 	request := helm.Request{
 		Decision: s.decision, Wanted: s.want, Settings: settings(s.release), Observed: s.observed, Note: r.note(named(s.release)),
 	}
-	from, resolved, engine, decided := basisOf(s), s.resolved, s.engine, r.options.Now()
-	request.Begin = func() error { return r.runner.changes(from.uid) }
+	from, resolved, engine, mayBegin := basisOf(s), s.resolved, s.engine, r.mayBegin(s, s.decision.Action)
 
 	return func(ctx context.Context) error {
 		if err := r.fill(ctx, &request, from, resolved); err != nil {
 			return err
 		}
 
-		if ctx.Err() != nil {
-			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
-		}
-
-		if err := r.lookAgain(ctx, engine, *request.Observed, decided); err != nil {
-			return err
-		}
+		request.Begin = func() error { return mayBegin(ctx) }
 
 		return engine.Run(ctx, request)
 	}
 }
 
-// lookAgain returns an error if the wait for a slot, or for a chart, took long, and the release has changed since the
-// decision.
-func (r *reconciler) lookAgain(ctx context.Context, engine engine, before helm.Observed, decided time.Time) error {
+// lookAgain returns an error if an action waited long, for a chart, a worker or memory, and the latest revision is another one than
+// when it was decided.
+func (r *reconciler) lookAgain(ctx context.Context, engine engine, before *helm.Revision, decided time.Time) error {
 	if r.options.Now().Sub(decided) <= callTimeout {
 		return nil
 	}
@@ -99,7 +97,7 @@ func (r *reconciler) lookAgain(ctx context.Context, engine engine, before helm.O
 		return err
 	}
 
-	if !reflect.DeepEqual(now.Latest(), before.Latest()) {
+	if !reflect.DeepEqual(now.Latest(), before) {
 		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the release was changed while the action waited for its turn; what to do is decided anew"}
 	}
 

@@ -10,37 +10,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 )
 
-// An action may wait for its turn for hours, and then for a chart, a worker or memory before it changes anything. What was
-// wanted when it was decided may not be wanted any more then, so it is withdrawn as soon as a run sees that. Hundreds may
-// wait, so neither actions nor calls hold what they were decided from while they do: they read it again when their turn
-// comes, and end if it is not the same.
-
-// withdrawIfSpecChanged withdraws an action that has changed nothing yet and was decided from another spec. A run begins with it: what
-// the new spec asks for may be impossible, but the former one does not count any more.
-func (r *reconciler) withdrawIfSpecChanged(s *scope) {
-	if s.last.running() && s.last.generation != s.release.Generation {
-		r.runner.withdraw(s.release.UID)
-	}
-}
-
-// withdrawIfInputsChanged withdraws an action that has changed nothing yet and was decided from another chart, other values or
-// another kubeconfig, which change without the spec.
-func (r *reconciler) withdrawIfInputsChanged(s *scope) {
-	if attempt := wanted(s.release, s.last, s.resolved.ArchiveDigest, s.values.Digest()).Attempt; s.last.inputs != inputs(attempt, s.opened) {
-		r.runner.withdraw(s.release.UID)
-	}
-}
-
-// inputs returns a digest of what an action is decided from, beside the release that it finds.
-func inputs(attempt string, opened *clusteraccess.Opened) string {
-	return helm.Digest(attempt, opened.Kubeconfig)
-}
+// What waits for its turn may wait for hours: a question about a chart, a comparison, and an action for its chart, a worker or memory.
+// Hundreds may wait, so they do not hold what they were decided from: they read it again when their turn comes, and end if it is
+// not the same.
 
 // basis is what something that waits for its turn was decided from: the names and the digest of what is read again.
 type basis struct {
@@ -59,6 +36,49 @@ func basisOf(s *scope) basis {
 // errWithdrawn is the error of what is not what was decided from any more.
 var errWithdrawn = &helm.Error{
 	Reason: helm.ReasonInterrupted, Message: "what is wanted was changed while this waited for its turn; what to do is decided anew",
+}
+
+// mayBegin returns what is asked right before an action changes the first thing, and maybe again later. An edit counts until then: it
+// may suspend the release. So does what somebody else makes of the release. What has begun goes on.
+func (r *reconciler) mayBegin(s *scope, action helm.Action) func(context.Context) error {
+	from, engine, latest, decided := basisOf(s), s.engine, s.latest(), r.options.Now()
+
+	return func(ctx context.Context) error {
+		if r.runner.job(from.uid).changing {
+			return nil
+		}
+
+		if err := r.unchanged(ctx, from, action); err != nil {
+			return err
+		}
+
+		if err := r.lookAgain(ctx, engine, latest, decided); err != nil {
+			return err
+		}
+
+		r.runner.changes(from.uid)
+
+		return nil
+	}
+}
+
+// unchanged returns an error if the object was edited since an action was decided, or the action was stopped. An uninstall goes on if
+// the object is gone.
+func (r *reconciler) unchanged(ctx context.Context, from basis, action helm.Action) error {
+	if ctx.Err() != nil {
+		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
+	}
+
+	release, err := r.releaseAgain(ctx, from)
+
+	switch {
+	case err != nil && action != helm.ActionUninstall:
+		return notAgain(err)
+	case err == nil && release.Generation != from.generation:
+		return errWithdrawn
+	default:
+		return nil
+	}
 }
 
 // releaseAgain reads the object; errWithdrawn if it is gone, or another one.
@@ -133,14 +153,8 @@ func (r *reconciler) withValues(from basis, use func(values.Values)) error {
 
 // fill reads what an action needs beside the decision.
 func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis, resolved *charts.Resolved) error {
-	release, err := r.releaseAgain(ctx, from)
-	uninstalls := request.Decision.Action == helm.ActionUninstall
-
-	switch {
-	case err == nil && release.Generation != from.generation:
-		return errWithdrawn
-	case err != nil && !uninstalls:
-		return notAgain(err)
+	if err := r.unchanged(ctx, from, request.Decision.Action); err != nil {
+		return err
 	}
 
 	if request.Decision.Action == helm.ActionInstall || request.Decision.Action == helm.ActionUpgrade {
@@ -166,13 +180,8 @@ func (r *reconciler) fill(ctx context.Context, request *helm.Request, from basis
 	// A server repeats what it refuses, also of a hook: values of Secrets are removed from messages. An uninstall removes
 	// them as far as the Secrets still exist.
 	request.Values, err = r.valuesAgain(ctx, from)
-	if err != nil && !uninstalls {
+	if err != nil && request.Decision.Action != helm.ActionUninstall {
 		return notAgain(err)
-	}
-
-	// The chart may have been waited for, too. Nothing was edited before this, so the values are those of the same spec.
-	if release, err := r.releaseAgain(ctx, from); err == nil && release.Generation != from.generation {
-		return errWithdrawn
 	}
 
 	return nil

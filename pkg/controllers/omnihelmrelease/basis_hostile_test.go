@@ -82,16 +82,34 @@ func (f *fixture) wantLittle(runs int, waits func(name string) bool) {
 	})
 }
 
-// Actions that wait for their turn hold nothing of what they were decided from.
+// Releases that wait for their turn hold nothing.
 func TestManyActionsThatWait(t *testing.T) {
 	f := manyReleases(t, largeValues)
 	free := f.hold()
 
-	f.wantLittle(2, func(name string) bool { return f.r.runner.job(types.UID("uid-of-" + name)).running() })
+	woken := make(chan string, waiting)
+	f.r.runner.wake = func(name types.NamespacedName) { woken <- name.Name }
+
+	seen := map[string]bool{}
+
+	f.wantLittle(2, func(name string) bool {
+		seen[name] = true
+		_, waits := f.r.runner.load()
+
+		return waits == len(seen)
+	})
 	free()
 
 	for i := range waiting {
-		for name := fmt.Sprint("large-", i); f.r.runner.job(types.UID("uid-of-" + name)).running(); time.Sleep(time.Millisecond) {
+		name := fmt.Sprint("large-", i)
+
+		for got := ""; got != name; got = <-woken { // those before it end
+			continue
+		}
+
+		f.lookAt(name)
+
+		for ; f.r.runner.job(types.UID("uid-of-" + name)).running(); time.Sleep(time.Millisecond) {
 			continue
 		}
 

@@ -1,7 +1,6 @@
 package omnihelmrelease
 
 import (
-	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -15,7 +14,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 // hold takes the only slot of the cluster, until free is called.
@@ -30,7 +28,7 @@ func (f *fixture) hold() (free func()) {
 	return free
 }
 
-// queued begins an install that waits for the only slot of its cluster, until free is called.
+// queued lets an install wait for the only slot of its cluster, until free is called.
 func (f *fixture) queued() (free func()) {
 	f.t.Helper()
 	f.run()
@@ -38,8 +36,8 @@ func (f *fixture) queued() (free func()) {
 	free = f.hold()
 	f.look()
 
-	if !f.r.runner.job("uid-of-app").running() {
-		f.t.Fatal("nothing waits")
+	if _, waiting := f.r.runner.load(); waiting != 1 || f.r.runner.job("uid-of-app").running() {
+		f.t.Fatalf("%d wait", waiting)
 	}
 
 	return free
@@ -90,187 +88,51 @@ func (f *fixture) waitUntilEnded() {
 	f.await("the action goes on", func() bool { return !f.r.runner.job("uid-of-app").running() })
 }
 
-// What waits for its turn says so, and that it was begun when its turn has come.
-func TestAQueuedActionSaysThatItWaits(t *testing.T) {
+// A release that waits for its turn says so, writes nothing more meanwhile, and is woken when its turn has come.
+func TestAReleaseThatWaitsForItsTurn(t *testing.T) {
 	f := newFixture(t)
 	woken := make(chan struct{}, 2)
 	f.r.runner.wake = func(types.NamespacedName) { woken <- struct{}{} }
 	free := f.queued()
 
-	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonProgressing); !strings.Contains(message, "install of release default/app waits for its turn since 2026-11-21") {
+	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonProgressing); !strings.Contains(message, "install of release default/app waits for its turn") {
 		t.Error(message)
 	}
 
-	f.cluster.hold = make(chan struct{})
-	f.pass(time.Hour)
-	free()
-	<-woken
+	before := f.get().ResourceVersion
+
+	f.pass(time.Minute)
 	f.look()
 
-	if message := f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonProgressing); !strings.Contains(message, "was begun at 2026-11-21T13:00:00Z") {
-		t.Error(message)
+	if after := f.get().ResourceVersion; after != before {
+		t.Error("another run has written something")
 	}
 
-	close(f.cluster.hold)
-	<-woken
-}
-
-// One that does not return is told as begun when its turn had come.
-func TestAQueuedActionThatDoesNotReturn(t *testing.T) {
-	f := newFixture(t)
-	f.cluster.fail = &helm.Error{Reason: helm.ReasonTimeout, Message: "Helm does not return", Still: make(chan struct{})}
-	free := f.queued()
-	f.pass(time.Hour)
 	free()
-	f.await("the action goes on", func() bool { return !f.r.runner.job("uid-of-app").running() })
+	<-woken
+	f.wantActions()
 	f.look()
-
-	if message := f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonActionFailed); !strings.Contains(message, "begun at 2026-11-21T13:00:00Z, does not return") {
-		t.Error(message)
-	}
+	<-woken
+	f.wantActions(helm.ActionInstall)
 }
 
-// What waits for its turn is not begun once something else is wanted, and does not keep that from being begun.
-func TestAQueuedActionIsReplaced(t *testing.T) {
-	ofWords := func(r *v1alpha1.OmniHelmRelease) {
-		r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words"}}
-	}
-
+// What is begun when the turn has come is what is wanted then, in the cluster that is named then.
+func TestAReleaseIsDecidedWhenItsTurnHasCome(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(f *fixture)
-		values string
-		frees  bool // the new action needs no slot of the old one
+		values string // empty: nothing is begun
+		frees  bool   // it needs no slot of the old cluster
 	}{
-		"nothing changes": {change: func(*fixture) {}, values: "word: old"},
-		"other values": {change: func(f *fixture) {
-			f.edit(func(r *v1alpha1.OmniHelmRelease) {
-				r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"word":"new"}`)}
-			})
-		}, values: "word: new"},
+		"other values":             {change: func(f *fixture) { f.edit(withValues(`{"word":"new"}`)) }, values: "word: new"},
 		"another Secret of values": {change: func(f *fixture) { f.writeWords("new") }, values: "word: new"},
 		"another cluster": {change: func(f *fixture) {
 			f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.ClusterRef.Name = "another" })
 		}, values: "word: old", frees: true},
-		"another kubeconfig": {change: func(f *fixture) { f.access.kubeconfig = "another" }, values: "word: old"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, ofWords)
-			f.writeWords("old")
-
-			free := f.queued()
-			before := f.r.runner.job("uid-of-app")
-
-			test.change(f)
-			f.look()
-
-			if same := name == "nothing changes"; !same {
-				f.waitUntilEnded()
-			} else if now := f.r.runner.job("uid-of-app"); !now.running() || now.inputs != before.inputs {
-				t.Errorf("what is still wanted was taken back: %+v", now)
-			}
-
-			f.look() // the new spec is noted
-			f.look()
-
-			if !test.frees {
-				f.wantActions()
-				free()
-			}
-
-			f.waitUntilEnded()
-			f.settle()
-			f.wantActions(helm.ActionInstall)
-
-			if got := f.cluster.values.Digest(); got != digestOf(t, test.values) {
-				t.Errorf("it was installed with other values than %s", test.values)
-			}
-
-			f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
-			free()
-		})
-	}
-}
-
-// What replaces it may be impossible: the old action is not begun for that.
-func TestAQueuedActionIsWithdrawn(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(f *fixture)
-		want   []helm.Action
-	}{
-		"the chart is missing": {change: func(f *fixture) {
-			f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Version = "9.9.9" })
-		}},
-		"the values are missing": {change: func(f *fixture) {
-			f.edit(func(r *v1alpha1.OmniHelmRelease) {
-				r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words"}}
-			})
-		}},
-		"the other cluster does not answer": {change: func(f *fixture) {
-			f.access.outcome = loop.Wait(time.Minute, v1alpha1.ReasonClusterUnreachable, "no route")
-			f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.ClusterRef.Name = "another" })
-		}},
+		"suspended":            {change: func(f *fixture) { f.edit(suspend(true)) }},
+		"the chart is missing": {change: func(f *fixture) { f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Version = "9.9.9" }) }},
 		"the cluster may not be used": {change: func(f *fixture) {
 			f.access.outcome = loop.Stall(v1alpha1.ReasonWrongCluster, "it is another one")
 		}},
-		"the cluster does not answer": {change: func(f *fixture) {
-			f.access.outcome = loop.Wait(time.Minute, v1alpha1.ReasonClusterUnreachable, "no route")
-		}, want: []helm.Action{helm.ActionInstall}},
-		"the cluster has no slot for a run": {change: func(f *fixture) {
-			f.access.outcome = loop.Postpone(time.Minute, v1alpha1.ReasonProgressing, "others come first")
-		}, want: []helm.Action{helm.ActionInstall}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t)
-			free := f.queued()
-
-			test.change(f)
-			f.look()
-
-			if test.want == nil {
-				f.waitUntilEnded()
-			}
-
-			free()
-			f.waitUntilEnded()
-			f.wantActions(test.want...)
-		})
-	}
-}
-
-// What never began was no attempt: nothing waits for a pause because of it.
-func TestWhatIsWithdrawnDoesNotCount(t *testing.T) {
-	r, ended := newTestRunner(1)
-	release, begun := make(chan struct{}), make(chan struct{})
-
-	r.add(testKey("a"), job{action: helm.ActionInstall}, func(context.Context) error { close(begun); <-release; return nil })
-	<-begun
-
-	for range 3 {
-		r.add(testKey("b"), job{action: helm.ActionInstall, attempt: "B"}, func(context.Context) error { return nil })
-		r.withdraw("b")
-		<-ended
-	}
-
-	if found := r.job("b"); !interrupted(found.err) || found.failedInRow != 0 {
-		t.Errorf("the job is %+v", found)
-	}
-
-	close(release)
-	<-ended
-}
-
-// What changed while an action waited, and no run has seen yet, the action sees when its turn comes.
-func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(f *fixture)
-		values string
-	}{
-		"the spec": {func(f *fixture) {
-			f.edit(func(r *v1alpha1.OmniHelmRelease) {
-				r.Spec.Chart.Values = &v1alpha1.FreeForm{Raw: []byte(`{"word":"new"}`)}
-			})
-		}, "word: new"},
-		"values": {func(f *fixture) { f.writeWords("new") }, "word: new"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
@@ -281,7 +143,47 @@ func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
 			free := f.queued()
 
 			test.change(f)
+
+			if !test.frees {
+				f.look()
+				f.wantActions()
+				free()
+			}
+
+			f.settle()
+
+			if test.values == "" {
+				f.wantActions()
+			} else if f.wantActions(helm.ActionInstall); f.cluster.values.Digest() != digestOf(t, test.values) {
+				t.Errorf("it was installed with other values than %s", test.values)
+			}
+
 			free()
+
+			// Of another cluster the old place is given up in its turn.
+			if taken, waiting := f.r.runner.load(); (taken != 0 || waiting != 0) && !test.frees {
+				t.Errorf("%d slots are taken, and %d wait", taken, waiting)
+			}
+		})
+	}
+}
+
+// What changed while an action waited for its chart, the action sees before it begins.
+func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
+	for name, change := range map[string]func(f *fixture){
+		"the spec": func(f *fixture) { f.edit(withValues(`{"word":"new"}`)) },
+		"values":   func(f *fixture) { f.writeWords("new") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t, func(r *v1alpha1.OmniHelmRelease) {
+				r.Spec.Chart.ValuesFrom = []v1alpha1.HelmValuesReference{{Kind: v1alpha1.ValuesSecret, Name: "words"}}
+			})
+			f.writeWords("old")
+			f.run()
+
+			charts := f.r.charts
+			f.r.charts = &editing{charts, func() { change(f) }}
+			f.look()
 			f.waitUntilEnded()
 			f.wantActions()
 
@@ -289,42 +191,13 @@ func TestAnActionReadsAgainWhatItWasDecidedFrom(t *testing.T) {
 				t.Errorf("it ended with %v", err)
 			}
 
+			f.r.charts = charts
 			f.settle()
 			f.settle()
 			f.wantActions(helm.ActionInstall)
 
-			if got := f.cluster.values.Digest(); got != digestOf(t, test.values) {
-				t.Errorf("it was installed with other values than %s", test.values)
-			}
-		})
-	}
-}
-
-// Keys that changed while an action waited are those that its chart is checked with; it keeps its turn.
-func TestAnActionReadsKeysAgain(t *testing.T) {
-	ours, other := chartserver.NewSigner("ours"), chartserver.NewSigner("other")
-
-	for name, test := range map[string]struct {
-		trusted []*chartserver.Signer
-		want    []helm.Action
-	}{
-		"one key more":        {[]*chartserver.Signer{ours, other}, []helm.Action{helm.ActionInstall}},
-		"the key is replaced": {[]*chartserver.Signer{other}, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := newFixture(t, verified)
-			f.sign(ours)
-			f.trust(ours)
-
-			free := f.queued()
-
-			f.trust(test.trusted...)
-			free()
-			f.waitUntilEnded()
-			f.wantActions(test.want...)
-
-			if err := f.r.runner.job("uid-of-app").err; isChartError(err) != (test.want == nil) {
-				t.Errorf("it ended with %v", err)
+			if got := f.cluster.values.Digest(); got != digestOf(t, "word: new") {
+				t.Error("it was installed with other values")
 			}
 		})
 	}

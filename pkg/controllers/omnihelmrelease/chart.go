@@ -25,8 +25,6 @@ const caKey = "ca.crt"
 
 // findChart resolves the chart. The chart is downloaded only when an action needs it.
 func (r *reconciler) findChart(ctx context.Context, s *scope) (loop.Outcome, error) {
-	r.withdrawIfSpecChanged(s)
-
 	source, err := r.source(ctx, s.release)
 	if outcome, done := explainInput(err); done {
 		return outcome, nil

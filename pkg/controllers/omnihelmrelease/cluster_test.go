@@ -2,7 +2,6 @@ package omnihelmrelease
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -63,7 +62,7 @@ func (c *cluster) inRoom(ctx context.Context) error {
 	case <-room:
 		return nil
 	case <-ctx.Done():
-		return errors.New("there was no room")
+		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "there was no room"}
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 
 // delete uninstalls the release, as far as the policy and the cluster allow.
 func (r *reconciler) delete(ctx context.Context, s *scope) (loop.Outcome, error) {
-	r.withdrawIfSpecChanged(s)
+	r.runner.limiter.Exit(keyOf(s.release).waiter()) // what it waited for is not wanted any more
 
 	orphan := s.release.Spec.DeletionPolicy == v1alpha1.ReleaseOrphan
 
@@ -133,9 +133,7 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 		}
 	}
 
-	r.begin(s, helm.ActionUninstall, r.action(s))
-
-	return underWay(s.release, r.runner.job(s.release.UID))
+	return r.begin(s, helm.ActionUninstall, r.action(s))
 }
 
 // holdUp keeps the deletion waiting, and releases the object when that has lasted too long.

@@ -3,7 +3,7 @@
 //
 // The phases of a run, each in the file of its name: which chart (chart) and which values (values); to whom the release
 // belongs (ownership); the desired release (wanted), the next action and whether it may begin (release, depends,
-// retry), and whether it is still wanted while it waits for its turn (basis); the tests (test) and the live objects
+// retry), and whether it is still wanted when it is about to change something (basis); the tests (test) and the live objects
 // (drift); a deletion (delete); the status, events and errors (status, events, failure).
 //
 // Actions take long, so none runs on a worker: action.go prepares one, and runner.go runs it outside of the reconciler,

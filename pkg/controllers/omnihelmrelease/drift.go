@@ -63,7 +63,7 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Difference], revision int, ignores []drift.Ignore) loop.Outcome {
 	own := owned(found.Value)
 
-	if s.last.action == actionCorrect && !s.last.withdrawn && s.last.attempt == s.want.Attempt && !s.last.queued.Before(found.At) {
+	if s.last.action == actionCorrect && s.last.attempt == s.want.Attempt && !s.last.begun.Before(found.At) {
 		if s.last.err == nil && found.Err != nil {
 			return r.explainCluster(s, found.Err)
 		}
@@ -82,26 +82,14 @@ func (r *reconciler) correct(s *scope, found asynccache.Answer[[]drift.Differenc
 		}
 	}
 
-	engine, from, timeout, observed, decided := s.engine, basisOf(s), settings(s.release).Timeout, *s.observed, r.options.Now()
+	engine, from, timeout, mayBegin := s.engine, basisOf(s), settings(s.release).Timeout, r.mayBegin(s, actionCorrect)
 
 	r.begin(s, actionCorrect, func(ctx context.Context) error {
-		// An edit that no run has seen yet counts, too: it may suspend the release, or only warn from now on.
-		switch release, err := r.releaseAgain(ctx, from); {
-		case err != nil:
-			return notAgain(err)
-		case release.Generation != from.generation:
-			return errWithdrawn
-		}
-
-		// The manifest of this revision must not be forced over a later one, nor over what is another owner's by now.
-		if err := r.lookAgain(ctx, engine, observed, decided); err != nil {
-			return err
-		}
-
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 
-		_, err := engine.Correct(ctx, revision, ignores, func() error { return r.runner.changes(from.uid) })
+		// The manifest of this revision must not be forced over a later one, nor over what is another owner's by now.
+		_, err := engine.Correct(ctx, revision, ignores, func() error { return mayBegin(ctx) })
 
 		return r.redactAgain(err, from)
 	})

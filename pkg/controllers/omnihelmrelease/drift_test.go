@@ -211,17 +211,12 @@ func TestACorrectionThatWaitedLooksAgain(t *testing.T) {
 			f.settle()
 			f.cluster.differences = []drift.Difference{{Object: drift.Object{Kind: "ConfigMap", Name: "app"}, Missing: true}}
 			f.pass(10 * time.Minute)
-			free := f.hold()
-			f.look()
 
-			if found := f.r.runner.job("uid-of-app"); !found.running() || found.action != actionCorrect {
-				t.Fatalf("the job is %+v", found)
-			}
+			free := f.waitsForRoom()
 
 			f.pass(test.waited)
 			f.cluster.revisions = test.found(f.cluster.revisions)
 			free()
-			f.waitUntilEnded()
 			f.wantActions(test.want...)
 
 			if err := f.r.runner.job("uid-of-app").err; interrupted(err) != (len(test.want) == 1) {

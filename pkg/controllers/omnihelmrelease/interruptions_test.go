@@ -114,27 +114,6 @@ func TestOutages(t *testing.T) {
 	f.wantActions(helm.ActionInstall)
 }
 
-// Suspend withdraws what waits for its turn.
-func TestSuspendStopsAQueuedAction(t *testing.T) {
-	f := newFixture(t)
-	f.run()
-
-	// The only slot of the cluster.
-	free, err := f.r.runner.limiter.Acquire(t.Context(), clusterOf(f.get()), 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	f.look()
-	f.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonProgressing)
-	f.edit(func(r *v1alpha1.OmniHelmRelease) { r.Spec.Suspend = true })
-	f.run()
-	free()
-	f.run()
-	f.wantActions()
-	f.want(v1alpha1.ConditionSuspended, yes, v1alpha1.ReasonSuspended)
-}
-
 // A template that never ends keeps one processor busy, not one for each attempt.
 func TestAnEndlessTemplate(t *testing.T) {
 	f := newFixture(t)

@@ -16,17 +16,14 @@ const actionCorrect helm.Action = "correct"
 // job is one action on one release, running or ended.
 type job struct {
 	action      helm.Action
-	attempt     string    // digest of everything that the action was begun with
-	source      string    // of the chart; see sourceKey
-	inputs      string    // what it was decided from; see inputs
-	generation  int64     // of the object
-	before      int       // failures of the attempt before this action
-	failedInRow int       // actions of the attempt in a row that ended with an error, this one included
-	queued      time.Time // when it was decided; it may wait for its turn then
-	begun       time.Time // when it got a slot; zero while it waits for one
+	attempt     string // digest of everything that the action was begun with
+	source      string // of the chart; see sourceKey
+	kubeconfig  string // a digest of the one that it uses
+	before      int    // failures of the attempt before this action
+	failedInRow int    // actions of the attempt in a row that ended with an error, this one included
+	begun       time.Time
 	changing    bool      // it has changed something, or is about to
-	withdrawn   bool      // before that
-	firstBegun  time.Time // when the first of them got a slot
+	firstBegun  time.Time // when the first of them was begun
 	ended       time.Time // zero while it runs
 	err         error
 
@@ -34,7 +31,7 @@ type job struct {
 }
 
 // running reports whether the action has not ended yet.
-func (j job) running() bool { return !j.queued.IsZero() && j.ended.IsZero() }
+func (j job) running() bool { return !j.begun.IsZero() && j.ended.IsZero() }
 
 // failed reports whether the action has ended with an error.
 func (j job) failed() bool { return !j.ended.IsZero() && j.err != nil }
@@ -64,26 +61,6 @@ func (j job) failures() int {
 	return j.before
 }
 
-// begin notes that the action has a slot, if that is news.
-func (j *job) begin(now time.Time) {
-	if j.begun.IsZero() {
-		j.begun = now
-	}
-
-	if j.firstBegun.IsZero() {
-		j.firstBegun = now
-	}
-}
-
-// since returns when the action was begun, or when it was queued if it has not been begun.
-func (j job) since() time.Time {
-	if j.begun.IsZero() {
-		return j.queued
-	}
-
-	return j.begun
-}
-
 // releaseKey names a release, with its cluster, for the limit of actions in one cluster.
 type releaseKey struct {
 	types.NamespacedName
@@ -91,3 +68,6 @@ type releaseKey struct {
 	uid     types.UID
 	cluster string
 }
+
+// waiter names a release among those that wait for a slot of its cluster.
+func (k releaseKey) waiter() string { return k.cluster + " " + string(k.uid) }

@@ -299,14 +299,14 @@ func TestAnOlderStateThatIsWrittenAnew(t *testing.T) {
 	f.wantActions(helm.ActionInstall, helm.ActionUpgrade, helm.ActionUpgrade)
 }
 
-// An object of a former version does not say what it attempted: its generation has to do.
-func TestAnOlderStateOfAFormerVersion(t *testing.T) {
+// A status that was lost does not say what was attempted: the object's generation has to do.
+func TestAnOlderStateWithoutStatus(t *testing.T) {
 	f := restored(t)
 
-	former := f.get()
-	former.Status.LastAttemptedGeneration = 0
+	release := f.get()
+	release.Status.LastAttemptedGeneration = 0
 
-	if err := f.client.Status().Update(t.Context(), former); err != nil {
+	if err := f.client.Status().Update(t.Context(), release); err != nil {
 		t.Fatal(err)
 	}
 

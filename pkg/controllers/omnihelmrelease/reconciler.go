@@ -147,11 +147,17 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniHelmRelease, *scope] {
 		},
 		Delete: []loop.Phase[*scope]{{Run: r.delete}},
 		Report: r.report,
-		Close:  func(s *scope) { s.opened.Done() },
+		Close: func(s *scope) {
+			s.opened.Done()
+
+			if !s.waits {
+				r.runner.exit(keyOf(s.release))
+			}
+		},
 		Reported: func(release *v1alpha1.OmniHelmRelease) {
 			// The phases of a suspended object do not run.
 			if release.Spec.Suspend && release.DeletionTimestamp.IsZero() {
-				r.runner.withdraw(release.UID)
+				r.runner.exit(keyOf(release))
 			}
 
 			name := client.ObjectKeyFromObject(release)
@@ -168,7 +174,6 @@ func (r *reconciler) prepare(ctx context.Context, release *v1alpha1.OmniHelmRele
 	release.Status.OtherHub = clusteraccess.OtherHub(ctx, r.client, r.options.HubID, clusteraccess.RequesterOf(release, nil))
 
 	if release.Status.OtherHub != "" {
-		r.runner.withdraw(release.UID) // counts as no attempt, if it has changed nothing yet
 		r.runner.interrupt(release.UID)
 	}
 }
@@ -217,14 +222,17 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error
 	opened, outcome, err := r.access.Open(ctx, clusteraccess.RequesterOf(s.release, r.wake))
 	s.opened = opened
 
-	// What passes by itself is waited for; without access, nothing that still waits is begun.
-	if err == nil && !outcome.Continues() && outcome.After() == 0 {
-		r.runner.withdraw(s.release.UID)
+	s.waits = s.waits || outcome.Postpones()
+
+	// Without access, and with another kubeconfig, nothing is begun any more. What passes by itself is waited for.
+	refused := !outcome.Continues() && outcome.After() == 0 || outcome.Continues() && opened.Kubeconfig != s.last.kubeconfig
+	if found := r.runner.job(s.release.UID); err == nil && refused && !found.changing {
+		r.runner.interrupt(s.release.UID)
 	}
 
 	if err == nil && outcome.Reason() == v1alpha1.ReasonOwnedByOtherHub && s.last.running() {
 		outcome = loop.Stall(outcome.Reason(), "%s of release %s, which was begun at %s, is being ended; beside that %s",
-			s.last.action, fullName(s.release), utc.Text(s.last.since()), outcome.Message())
+			s.last.action, fullName(s.release), utc.Text(s.last.begun), outcome.Message())
 	}
 
 	return outcome, err

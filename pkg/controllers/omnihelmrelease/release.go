@@ -57,15 +57,13 @@ func (r *reconciler) lockClock() time.Time { return r.options.Skew.Now().Earlies
 // free proceeds unless an action is under way, or the release waits for itself.
 func (r *reconciler) free(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if s.last.running() {
-		r.withdrawIfInputsChanged(s)
-
 		return underWay(s.release, s.last), nil
 	}
 
 	if stuck, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return. "+
 			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: if that takes long, restart the controller",
-			stuck.action, fullName(s.release), utc.Text(stuck.since())), nil
+			stuck.action, fullName(s.release), utc.Text(stuck.begun)), nil
 	}
 
 	if path, err := r.cycle(ctx, s.release); err != nil {
@@ -150,7 +148,7 @@ func mustNotBegin(s *scope) (reason, why string) {
 // raise the generation, so it is not compared. Empty if it may be.
 func olderState(release *v1alpha1.OmniHelmRelease, latest *helm.Revision) string {
 	known := release.Status.LastAttemptedGeneration
-	if known == 0 { // a status of a former version
+	if known == 0 { // the status was lost
 		known = release.Generation
 	}
 
@@ -183,9 +181,7 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 		return loop.Persist(v1alpha1.ReasonProgressing, "about to %s release %s", s.decision.Action, fullName(s.release)), nil
 	}
 
-	r.begin(s, s.decision.Action, r.action(s))
-
-	return underWay(s.release, r.runner.job(s.release.UID)), nil
+	return r.begin(s, s.decision.Action, r.action(s)), nil
 }
 
 // recordAttempt writes into the status, before an action begins, where a release may be and which generation made it, and
@@ -227,13 +223,8 @@ func fullName(release *v1alpha1.OmniHelmRelease) string {
 }
 
 func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
-	if running.queued.IsZero() {
-		return loop.Wait(clusterPause, v1alpha1.ReasonProgressing, "the controller stops; the next one goes on")
-	}
-
 	if running.begun.IsZero() {
-		return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s waits for its turn since %s: as many actions are at work as may be in its cluster, "+
-			"for its namespace, or in all", running.action, fullName(release), utc.Text(running.queued))
+		return loop.Wait(clusterPause, v1alpha1.ReasonProgressing, "the controller stops; the next one goes on")
 	}
 
 	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), utc.Text(running.begun))

@@ -60,7 +60,7 @@ func refusal(s *scope) string {
 	}
 
 	told := apimeta.FindStatusCondition(s.release.Status.Conditions, v1alpha1.ConditionReleased)
-	if s.last.queued.IsZero() && s.release.Status.LastAttemptedDigest == s.want.Attempt && told != nil && told.Reason == v1alpha1.ReasonChartRefused {
+	if s.last.begun.IsZero() && s.release.Status.LastAttemptedDigest == s.want.Attempt && told != nil && told.Reason == v1alpha1.ReasonChartRefused {
 		return told.Message
 	}
 

@@ -20,7 +20,7 @@ type runner struct {
 	// uninstalls has as many slots for uninstalls alone: what is deleted does not wait for what waits for Pods.
 	uninstalls *limiter.Limiter[string]
 	now        func() time.Time
-	// wake is called when the turn of an action has come that waited for it, and after each action.
+	// wake is called when the turn of a release has come that waited for it, and after each action.
 	wake func(types.NamespacedName)
 
 	mu      sync.Mutex
@@ -60,36 +60,37 @@ func (r *runner) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable: only the leader runs actions.
 func (r *runner) NeedLeaderElection() bool { return true }
 
-// add adds an action, unless one of the release runs already or the controller stops. The action waits for a free slot.
-func (r *runner) add(where releaseKey, added job, run func(context.Context) error) {
+// begin begins an action in a free slot, unless one of the release runs already or the controller stops. If no slot is free it returns
+// false: the release has its place among those that wait, and is woken in its turn.
+func (r *runner) begin(where releaseKey, added job, run func(context.Context) error) (ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	last := r.jobs[where.uid]
 	if r.stopped || last.running() {
-		return
+		return true
 	}
 
 	// An uninstall renders nothing, so it ends.
 	if _, stuck := r.hung[where.NamespacedName]; stuck && added.action != helm.ActionUninstall {
-		return
+		return true
 	}
 
 	if !r.replaceEarlier(where) {
-		return
+		return true
 	}
 
-	if last.failed() && last.attempt == added.attempt {
-		added.failedInRow, added.firstBegun = last.failedInRow, last.firstBegun
+	release, ok := r.slots(added.action).Claim(where.cluster, limiter.Waiter{Name: where.waiter(), Wake: func() { r.wake(where.NamespacedName) }})
+	if !ok {
+		return false
 	}
 
 	ctx, cancel := context.WithCancel(r.life)
-	added.queued, added.cancel = r.now(), cancel
+	added.begun, added.cancel = r.now(), cancel
+	added.firstBegun = added.begun
 
-	// Most find a free slot. What is told of them at once is then true, and is not told twice.
-	release, ok := r.slots(added.action).TryAcquire(where.cluster, 1, limiter.Waiter{})
-	if ok {
-		added.begin(added.queued)
+	if last.failed() && last.attempt == added.attempt {
+		added.failedInRow, added.firstBegun = last.failedInRow, last.firstBegun
 	}
 
 	r.jobs[where.uid], r.names[where.NamespacedName] = added, where.uid
@@ -97,9 +98,20 @@ func (r *runner) add(where releaseKey, added job, run func(context.Context) erro
 	r.running.Go(func() {
 		defer cancel()
 
-		r.end(where, r.inSlot(ctx, where, release, run))
+		err := run(ctx)
+
+		release()
+		r.end(where, err)
 		r.wake(where.NamespacedName)
 	})
+
+	return true
+}
+
+// exit ends the wait of a release for a slot.
+func (r *runner) exit(where releaseKey) {
+	r.limiter.Exit(where.waiter())
+	r.uninstalls.Exit(where.waiter())
 }
 
 // end notes how an action has ended.
@@ -110,15 +122,8 @@ func (r *runner) end(where releaseKey, err error) {
 	ended := r.jobs[where.uid]
 	ended.ended, ended.err = r.now(), err
 
-	switch {
-	case err == nil:
+	if ended.failedInRow++; err == nil {
 		ended.failedInRow = 0
-	case ended.withdrawn: // what was withdrawn was no attempt
-		if ended.failedInRow == 0 {
-			ended.firstBegun = time.Time{}
-		}
-	case !ended.begun.IsZero(): // what was stopped before was none either
-		ended.failedInRow++
 	}
 
 	r.jobs[where.uid] = ended
@@ -176,28 +181,6 @@ func (r *runner) stuck(name types.NamespacedName) (found job, ok bool) {
 	return found, ok
 }
 
-// inSlot runs an action in the slot that release gives back; nil: in the first of its cluster and of all clusters that it gets.
-func (r *runner) inSlot(ctx context.Context, where releaseKey, release func(), run func(context.Context) error) error {
-	waits := release == nil
-	if waits {
-		var err error
-		if release, err = r.slots(r.job(where.uid).action).Acquire(ctx, where.cluster, 1); err != nil {
-			return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
-		}
-	}
-	defer release()
-
-	if err := r.hasSlot(where.uid); err != nil {
-		return err
-	}
-
-	if waits {
-		r.wake(where.NamespacedName)
-	}
-
-	return run(ctx)
-}
-
 // load returns how many actions have a slot, and how many wait for one.
 func (r *runner) load() (running int64, waiting int) {
 	running, waiting = r.limiter.Load()
@@ -234,60 +217,15 @@ func (r *runner) interrupt(uid types.UID) {
 	}
 }
 
-// withdraw ends the action of a release as one that nobody wanted, if it has changed nothing yet: it waits for a slot, a
-// chart, a worker or memory.
-func (r *runner) withdraw(uid types.UID) {
+// changes notes that the action of a release is about to change something.
+func (r *runner) changes(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
-	if found := r.jobs[uid]; found.running() && !found.changing {
-		found.withdrawn = true
-		r.jobs[uid] = found
-
-		found.cancel()
-	}
-}
-
-// hasSlot notes that an action has a slot.
-func (r *runner) hasSlot(uid types.UID) error {
-	return r.proceed(uid, func(j *job) { j.begin(r.now()) })
-}
-
-// changes notes that an action is about to change something: from now on it is not withdrawn any more.
-func (r *runner) changes(uid types.UID) error {
-	return r.proceed(uid, func(j *job) { j.changing = true })
-}
-
-// proceed notes how far the action of a release is. The error is that of one that was withdrawn.
-func (r *runner) proceed(uid types.UID, note func(*job)) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	found := r.jobs[uid]
-	if found.withdrawn {
-		return errWithdrawn
-	}
-
-	if found.running() {
-		note(&found)
+	if found := r.jobs[uid]; found.running() {
+		found.changing = true
 		r.jobs[uid] = found
 	}
-
-	return nil
-}
-
-// asWithdrawn returns what the error of an action means: what ends because it was withdrawn did not fail.
-func (r *runner) asWithdrawn(uid types.UID, err error) error {
-	if err == nil || !r.job(uid).withdrawn {
-		return err
-	}
-
-	var failure *helm.Error
-	if errors.As(err, &failure) && failure.Still != nil {
-		return &helm.Error{Reason: errWithdrawn.Reason, Message: errWithdrawn.Message, Still: failure.Still}
-	}
-
-	return errWithdrawn
 }
 
 // forget removes what is kept about an object that no longer exists.

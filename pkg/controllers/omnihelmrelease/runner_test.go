@@ -29,8 +29,8 @@ func TestOneActionForEachRelease(t *testing.T) {
 	release := make(chan struct{})
 	wait := func(context.Context) error { <-release; return errors.New("failed") }
 
-	r.add(testKey("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
-	r.add(testKey("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
+	r.begin(testKey("a"), job{action: helm.ActionInstall, attempt: "A"}, wait)
+	r.begin(testKey("a"), job{action: helm.ActionUpgrade, attempt: "B"}, wait)
 
 	if found := r.job("a"); !found.running() || found.action != helm.ActionInstall {
 		t.Fatalf("the job is %+v", found)
@@ -43,13 +43,13 @@ func TestOneActionForEachRelease(t *testing.T) {
 		t.Errorf("%s ended", name)
 	}
 
-	if found := r.job("a"); found.queued.IsZero() || found.running() || found.err == nil || found.attempt != "A" {
+	if found := r.job("a"); found.begun.IsZero() || found.running() || found.err == nil || found.attempt != "A" {
 		t.Errorf("the job is %+v", found)
 	}
 
 	r.forget(types.NamespacedName{Name: "a"})
 
-	if found := r.job("a"); !found.queued.IsZero() {
+	if found := r.job("a"); !found.begun.IsZero() {
 		t.Error("the job is not forgotten")
 	}
 }
@@ -61,7 +61,7 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 	nothing := func(context.Context) error { return nil }
 	name := types.NamespacedName{Name: "a"}
 
-	r.add(testKey("a"), job{action: helm.ActionInstall}, func(context.Context) error {
+	r.begin(testKey("a"), job{action: helm.ActionInstall}, func(context.Context) error {
 		return &helm.Error{Reason: helm.ReasonTimeout, Message: "it does not return", Still: still}
 	})
 	<-ended
@@ -72,16 +72,16 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 
 	again := testKey("a")
 	again.uid = "made anew under the same name"
-	r.add(again, job{action: helm.ActionUpgrade}, nothing)
-	r.add(testKey("a"), job{action: helm.ActionUpgrade}, nothing)
+	r.begin(again, job{action: helm.ActionUpgrade}, nothing)
+	r.begin(testKey("a"), job{action: helm.ActionUpgrade}, nothing)
 
-	if r.job("a").action != helm.ActionInstall || !r.job(again.uid).queued.IsZero() {
+	if r.job("a").action != helm.ActionInstall || !r.job(again.uid).begun.IsZero() {
 		t.Error("another action was begun beside the one that does not return")
 	}
 
-	r.add(testKey("b"), job{action: helm.ActionInstall}, nothing)
+	r.begin(testKey("b"), job{action: helm.ActionInstall}, nothing)
 	<-ended
-	r.add(testKey("a"), job{action: helm.ActionUninstall}, nothing)
+	r.begin(testKey("a"), job{action: helm.ActionUninstall}, nothing)
 	<-ended
 	close(still)
 
@@ -93,71 +93,44 @@ func TestAnActionThatDoesNotReturn(t *testing.T) {
 		t.Error("it has returned")
 	}
 
-	r.add(testKey("a"), job{action: helm.ActionUpgrade}, nothing)
+	r.begin(testKey("a"), job{action: helm.ActionUpgrade}, nothing)
 	<-ended
 }
 
-// What has changed nothing yet can be withdrawn, what has cannot.
-func TestWithdraw(t *testing.T) {
-	r, ended := newTestRunner(1)
-	release, begun := make(chan struct{}), make(chan struct{})
-
-	r.add(testKey("a"), job{action: helm.ActionInstall}, func(ctx context.Context) error {
-		if err := r.changes("a"); err != nil {
-			return err
-		}
-
-		close(begun)
-		<-release
-
-		return ctx.Err()
-	})
-	<-begun
-	r.add(testKey("b"), job{action: helm.ActionInstall}, func(context.Context) error {
-		t.Error("b ran")
-
-		return nil
-	})
-	r.withdraw("a")
-	r.withdraw("b")
-
-	if got := <-ended; got != "b" || !interrupted(r.job("b").err) {
-		t.Errorf("%s ended, b with %v", got, r.job("b").err)
-	}
-
-	close(release)
-	<-ended
-
-	if err := r.job("a").err; err != nil {
-		t.Errorf("what ran ended with %v", err)
-	}
-}
-
+// A release without a slot is woken in its turn, and has its slot then.
 func TestActionsAreLimited(t *testing.T) {
-	r, ended := newTestRunner(1)
-	release, begun := make(chan struct{}), make(chan string, 2)
+	r, woken := newTestRunner(1)
+	hold := make(chan struct{})
+	wait := func(context.Context) error { <-hold; return nil }
+	begin := func(name string) bool { return r.begin(testKey(name), job{action: helm.ActionInstall}, wait) }
 
-	for _, uid := range []types.UID{"a", "b"} {
-		r.add(testKey(string(uid)), job{action: helm.ActionInstall}, func(context.Context) error {
-			begun <- string(uid)
-			<-release
-
-			return nil
-		})
+	if !begin("a") || begin("b") || begin("c") || begin("b") {
+		t.Fatal("another number than one has begun")
 	}
 
-	<-begun
-
-	select {
-	case name := <-begun:
-		t.Fatalf("%s began, too", name)
-	case <-time.After(50 * time.Millisecond):
+	if running, waiting := r.load(); running != 1 || waiting != 2 {
+		t.Errorf("%d run, %d wait", running, waiting)
 	}
 
-	close(release)
-	<-begun
-	<-ended
-	<-ended
+	close(hold)
+
+	for range 2 { // a has ended, and it is b's turn
+		if got := <-woken; got == "c" {
+			t.Error("c was woken before its turn")
+		}
+	}
+
+	if begin("c") || !begin("b") {
+		t.Error("b has lost its turn")
+	}
+
+	r.exit(testKey("c"))
+	<-woken
+	r.running.Wait()
+
+	if running, waiting := r.load(); running != 0 || waiting != 0 {
+		t.Errorf("%d run, %d wait", running, waiting)
+	}
 }
 
 func TestAStopEndsActionsInOrder(t *testing.T) {
@@ -165,7 +138,7 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	begun, marked := make(chan struct{}), false
 
-	r.add(testKey("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
+	r.begin(testKey("a"), job{action: helm.ActionInstall, attempt: ""}, func(ctx context.Context) error {
 		close(begun)
 		<-ctx.Done()
 
@@ -174,7 +147,6 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 		return ctx.Err()
 	})
 	<-begun
-	r.add(testKey("b"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
 	cancel()
 
@@ -183,16 +155,10 @@ func TestAStopEndsActionsInOrder(t *testing.T) {
 	}
 
 	<-ended
-	<-ended
 
-	var failure *helm.Error
-	if found := r.job("b"); !errors.As(found.err, &failure) || failure.Reason != helm.ReasonInterrupted {
-		t.Errorf("the action that waited ended with %v", found.err)
-	}
+	r.begin(testKey("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
 
-	r.add(testKey("c"), job{action: helm.ActionInstall, attempt: ""}, func(context.Context) error { return nil })
-
-	if found := r.job("c"); !found.queued.IsZero() {
+	if found := r.job("c"); !found.begun.IsZero() {
 		t.Error("an action began after the stop")
 	}
 }
@@ -203,15 +169,15 @@ func TestAnObjectThatIsMadeAgain(t *testing.T) {
 	first, again := testKey("a"), testKey("a")
 	again.uid = "again"
 
-	r.add(first, job{action: helm.ActionInstall}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
-	r.add(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
+	r.begin(first, job{action: helm.ActionInstall}, func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() })
+	r.begin(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
 
 	if r.job("again").running() {
 		t.Error("two actions on one release")
 	}
 
 	<-ended // the first is not wanted any more
-	r.add(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
+	r.begin(again, job{action: helm.ActionInstall}, func(context.Context) error { return nil })
 	<-ended
 
 	if len(r.jobs) != 1 {
@@ -233,7 +199,7 @@ func TestANamespaceLeavesSlotsToOthers(t *testing.T) {
 	begin := func(namespace string, i int) {
 		where := testKey(fmt.Sprint(namespace, "-", i))
 		where.Namespace, where.cluster = namespace, fmt.Sprint(namespace, "/", i)
-		f.r.runner.add(where, job{action: helm.ActionInstall}, func(context.Context) error {
+		f.r.runner.begin(where, job{action: helm.ActionInstall}, func(context.Context) error {
 			begun <- namespace
 			<-end
 
@@ -243,10 +209,6 @@ func TestANamespaceLeavesSlotsToOthers(t *testing.T) {
 
 	for i := range 20 {
 		begin("hangs", i)
-	}
-
-	for taken, waiting := int64(0), 0; taken+int64(waiting) < 20; taken, waiting = f.r.runner.limiter.Load() {
-		time.Sleep(time.Millisecond)
 	}
 
 	for range actionsPerWorker / 2 {
@@ -285,11 +247,11 @@ func TestAnUninstallDoesNotWaitForUpgrades(t *testing.T) {
 	}
 
 	for _, upgraded := range []string{"at work", "waits"} {
-		r.add(testKey(upgraded), job{action: helm.ActionUpgrade}, wait(upgraded))
+		r.begin(testKey(upgraded), job{action: helm.ActionUpgrade}, wait(upgraded))
 	}
 
 	for _, uninstalled := range []string{"leaves", "leaves next"} {
-		r.add(testKey(uninstalled), job{action: helm.ActionUninstall}, wait(uninstalled))
+		r.begin(testKey(uninstalled), job{action: helm.ActionUninstall}, wait(uninstalled))
 	}
 
 	for name, has := range map[types.UID]bool{"at work": true, "waits": false, "leaves": true, "leaves next": false} {

@@ -29,8 +29,9 @@ type scope struct {
 	want     helm.Wanted
 	decision helm.Decision
 
-	done bool // the release is as wanted
-	seen bool // by a deletion: there is one of the name
+	done  bool // the release is as wanted
+	waits bool // it keeps its place among those that wait for a slot
+	seen  bool // by a deletion: there is one of the name
 }
 
 // latest returns the newest revision, or nil.
@@ -62,6 +63,8 @@ func (s *scope) told(condition string) bool {
 
 // asking returns the outcome of a phase while its call has no result yet.
 func (s *scope) asking(condition, format string, args ...any) loop.Outcome {
+	s.waits = true
+
 	if s.told(condition) {
 		return loop.Postpone(questionTimeout, v1alpha1.ReasonProgressing, format, args...)
 	}

@@ -25,9 +25,7 @@ func (r *reconciler) test(_ context.Context, s *scope) (loop.Outcome, error) {
 			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s", s.last.err), nil
 		}
 
-		r.begin(s, helm.ActionTest, r.action(s))
-
-		return underWay(s.release, r.runner.job(s.release.UID)), nil
+		return r.begin(s, helm.ActionTest, r.action(s)), nil
 	}
 
 	if s.latest().Tested == helm.TestsPassed {

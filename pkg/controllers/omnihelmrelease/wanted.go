@@ -1,7 +1,6 @@
 package omnihelmrelease
 
 import (
-	"fmt"
 	"strconv"
 
 	"k8s.io/utils/ptr"
@@ -32,7 +31,7 @@ func wanted(release *v1alpha1.OmniHelmRelease, last job, archiveDigest, valuesDi
 	retries := max(0, ptr.Deref(spec.Retries, v1alpha1.DefaultHelmRetries))
 
 	content := helm.Digest(archiveDigest, valuesDigest, strconv.FormatBool(spec.DisableHooks), strconv.FormatBool(spec.SkipCRDs))
-	attempt := helm.Digest(content, fmt.Sprintf("%+v", how), strconv.FormatBool(spec.RollsBack()), strconv.Itoa(int(retries)),
+	attempt := helm.Digest(content, how.Encode(), strconv.FormatBool(spec.RollsBack()), strconv.Itoa(int(retries)),
 		loop.Requests(release))
 
 	want := helm.Wanted{

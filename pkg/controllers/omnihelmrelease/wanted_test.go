@@ -66,6 +66,9 @@ func TestWanted(t *testing.T) {
 		{"the interval", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Interval = "1h" }, false, false},
 		{"the timeout", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Timeout = "1h" }, false, true},
 		{"waiting", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Wait = true }, false, true},
+		{"waiting for Jobs", func(r *v1alpha1.OmniHelmRelease) { r.Spec.Wait, r.Spec.WaitForJobs = true, true }, false, true},
+		{"the namespace", func(r *v1alpha1.OmniHelmRelease) { r.Spec.CreateNamespace = true }, false, true},
+		{"the history", func(r *v1alpha1.OmniHelmRelease) { r.Spec.MaxHistory = new(int32(3)) }, false, true},
 		{"ownership", func(r *v1alpha1.OmniHelmRelease) { r.Spec.TakeOwnership = true }, false, true},
 		{"rollback", func(r *v1alpha1.OmniHelmRelease) { r.Spec.RollbackOnFailure = new(true) }, false, true},
 		{"a person's request", func(r *v1alpha1.OmniHelmRelease) {
@@ -157,7 +160,7 @@ func TestBackAndForthIsTriedAgain(t *testing.T) {
 // release of a fleet would be upgraded, and with another attempt those that have used up their retries would begin again. See
 // docs/development/releases.md.
 func TestDigestsOutlastReleases(t *testing.T) {
-	const content, attempt = "3d33e4999a1a43b20d19181a161de7b47e9755f9", "cdedec8ebbe87f5cd4dfd7ec941899d022bf6c1e"
+	const content, attempt = "3d33e4999a1a43b20d19181a161de7b47e9755f9", "35467c48306a9c0f4e606ee2a21e85097a46c6a6"
 
 	release := newTestRelease(v1alpha1.HelmChart{})
 	release.Spec.Timeout, release.Spec.MaxHistory, release.Spec.Wait, release.Spec.SkipCRDs = "1m", new(int32(3)), true, true

@@ -2,7 +2,6 @@ package omnikubeconfigexport
 
 import (
 	"strings"
-	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// corrections records when a Secret that somebody changed was last written again, for each export. It is safe for
-// concurrent use.
-type corrections struct {
-	mu   sync.Mutex
-	last map[types.NamespacedName]correction
-}
-
-// correction is what was written, and when.
+// correction is what was written again over a Secret that somebody changed, and when.
 type correction struct {
 	what correctedTo
 	at   time.Time
@@ -35,32 +27,6 @@ type correctedTo struct {
 	hash       string
 }
 
-func (c *corrections) record(name types.NamespacedName, last correction) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	if c.last == nil {
-		c.last = map[types.NamespacedName]correction{}
-	}
-
-	c.last[name] = last
-}
-
-// of returns the last correction of an export; zero if there was none.
-func (c *corrections) of(name types.NamespacedName) correction {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	return c.last[name]
-}
-
-func (c *corrections) forget(name types.NamespacedName) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-
-	delete(c.last, name)
-}
-
 func (s *scope) correctedTo(want *corev1.Secret) correctedTo {
 	return correctedTo{
 		uid: s.export.UID, generation: s.export.Generation, target: client.ObjectKeyFromObject(want),
@@ -71,9 +37,10 @@ func (s *scope) correctedTo(want *corev1.Secret) correctedTo {
 // rewritePause returns how long to wait before the target is corrected to the same again. A Secret that is missing and a new
 // kubeconfig do not wait; how many are issued has a limit of its own.
 func (r *reconciler) rewritePause(s *scope, want *corev1.Secret) time.Duration {
-	last := r.corrections.of(client.ObjectKeyFromObject(s.export))
+	known, _ := r.corrections.Load(client.ObjectKeyFromObject(s.export))
 
-	if s.secret == nil || s.fresh != nil || last.what != s.correctedTo(want) || apiequality.Semantic.DeepEqual(s.secret, want) {
+	last, ok := known.(correction)
+	if !ok || s.secret == nil || s.fresh != nil || last.what != s.correctedTo(want) || apiequality.Semantic.DeepEqual(s.secret, want) {
 		return 0
 	}
 

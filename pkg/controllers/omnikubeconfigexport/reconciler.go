@@ -46,7 +46,7 @@ type reconciler struct {
 	slots    *limiter.Limiter[types.UID] // by OmniConnection
 	wake     *trigger.Trigger[types.NamespacedName]
 
-	corrections corrections
+	corrections sync.Map // by name of the export, the last correction
 
 	firstLook sync.Once
 	started   time.Time
@@ -58,7 +58,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 	}
 
 	return &reconciler{
-		client: cached, live: live, events: recorder, options: options, requests: newRequests(),
+		client: cached, live: live, events: recorder, options: options, requests: &requests{exports: map[types.NamespacedName]*requestsOf{}},
 		slots: limiter.New(limiter.Limits[types.UID]{PerKey: int64(max(1, options.Concurrency/connectionDivisor))}),
 		wake:  trigger.New[types.NamespacedName](trigger.Pacing{}),
 	}
@@ -207,6 +207,6 @@ func (r *reconciler) times() times { return times{now: r.options.Now(), differ: 
 // gone forgets everything about an export that does not exist any more.
 func (r *reconciler) gone(name types.NamespacedName) {
 	r.requests.forget(name)
-	r.corrections.forget(name)
+	r.corrections.Delete(name)
 	r.forgetMetrics(name)
 }

@@ -46,8 +46,6 @@ type requestsOf struct {
 	skewed  int           // how often in a row Omni issued what is not valid by our clock
 }
 
-func newRequests() *requests { return &requests{exports: map[types.NamespacedName]*requestsOf{}} }
-
 // of returns the record of an export, and creates it if necessary. The caller holds the lock.
 func (r *requests) of(export *v1alpha1.OmniKubeconfigExport) *requestsOf {
 	name := client.ObjectKeyFromObject(export)

@@ -62,7 +62,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	if s.fresh != nil {
 		r.requests.stored(s.export)
 	} else if corrected {
-		r.corrections.record(client.ObjectKeyFromObject(s.export), correction{s.correctedTo(want), r.options.Now()})
+		r.corrections.Store(client.ObjectKeyFromObject(s.export), correction{s.correctedTo(want), r.options.Now()})
 	}
 
 	r.announceWritten(s, content, corrected && !onlyMarks)

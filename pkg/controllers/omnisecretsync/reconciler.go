@@ -33,8 +33,6 @@ type reconciler struct {
 	events  events.EventRecorder
 	options Options
 	wake    *trigger.Trigger[types.NamespacedName]
-
-	replacements replacements
 }
 
 func newReconciler(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) *reconciler {
@@ -81,10 +79,7 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniSecretSync, *scope] {
 		Reported: func(sync *v1alpha1.OmniSecretSync) {
 			r.options.Objects.SetInfo(objectOf(client.ObjectKeyFromObject(sync)), sync.Status.Conditions, sync.Spec.ClusterRef.Name)
 		},
-		Gone: func(name types.NamespacedName) {
-			r.options.Objects.Forget(objectOf(name))
-			r.replacements.over(name)
-		},
+		Gone: func(name types.NamespacedName) { r.options.Objects.Forget(objectOf(name)) },
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
@@ -136,10 +135,6 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 		return loop.Outcome{}, fmt.Errorf("read Secret %s: %w", wanted, err)
 	} else {
 		s.held = live.Data
-
-		if live.DeletionTimestamp.IsZero() { // else a finalizer holds it, and it is still to be made again
-			r.replacements.over(client.ObjectKeyFromObject(s.sync))
-		}
 	}
 
 	todo, why := claim{
@@ -152,7 +147,7 @@ func (r *reconciler) writeTarget(ctx context.Context, s *scope, wanted location)
 			"find out who does that, or choose another spec.targetSecretRef", wanted, s.want.difference(live)), nil
 	}
 
-	if todo == actionCreate && s.confirmedHere(wanted) && !r.replacements.of(s, wanted).isFresh(r.options.Now()) {
+	if todo == actionCreate && s.confirmedHere(wanted) {
 		if outcome := s.opened.MakeAgain("Secret " + wanted.String()); !outcome.Continues() {
 			return outcome, nil
 		}
@@ -195,10 +190,6 @@ func (r *reconciler) act(ctx context.Context, s *scope, wanted location, live *c
 		err = r.replace(ctx, s, wanted, live)
 	case actionCreate:
 		verb, cause = "Created", "was deleted there"
-		if r.replacements.of(s, wanted) != nil { // by this process
-			verb, cause = "Replaced", "was changed there"
-		}
-
 		err = r.create(ctx, s, wanted)
 	default:
 	}
@@ -215,8 +206,6 @@ func (r *reconciler) replace(ctx context.Context, s *scope, wanted location, liv
 	if err := wouldTake(ctx, s, wanted); err != nil {
 		return fmt.Errorf("replace Secret %s: %w", wanted, err)
 	}
-
-	r.replacements.begin(s, wanted, r.options.Now())
 
 	if err := deleteExactly(ctx, s.opened.Cluster, wanted, live); err != nil {
 		return fmt.Errorf("delete Secret %s to make it again: %w", wanted, err)
@@ -287,7 +276,6 @@ func (s *scope) wroteThis(where location) bool {
 // was written before.
 func (r *reconciler) wrote(s *scope, what string, where location, why string) {
 	s.wrote = true
-	r.replacements.over(client.ObjectKeyFromObject(s.sync))
 
 	if s.wroteThis(where) {
 		r.events.Eventf(s.sync, nil, corev1.EventTypeNormal, "Corrected", "Correct",

@@ -23,8 +23,6 @@ const (
 	idleTimeout = 10 * time.Second
 	// maxHeaderBytes bounds the header of an answer.
 	maxHeaderBytes = 256 << 10
-	// unreadPerRequest is how much of unread answers HTTP/2 buffers for each request, in bytes; answer.Wire allows for it.
-	unreadPerRequest = 1 << 20
 	// maxErrorBytes is what is read of an answer that is only thrown away.
 	maxErrorBytes = 64 << 10
 	// userAgent is how the controller names itself to repositories.
@@ -59,42 +57,28 @@ func (f *Fetcher) newSourceClient(source *Source) (*sourceClient, error) {
 		config.RootCAs = pool
 	}
 
-	wire := &answer.Wire{}
-
+	// Not HTTP/2, which has frames that are part of no answer: no bound on answers would count them.
 	transport := &http.Transport{
 		// Proxy is not set: a variable of the environment must not decide where credentials go.
-		DialContext:            wire.Dialer(f.options.Guard.Dialer(dialTimeout).DialContext),
+		DialContext:            f.options.Guard.Dialer(dialTimeout).DialContext,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    dialTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		// Somebody else's question may go on with this client when the look has ended, and its connections are closed.
-		IdleConnTimeout:   idleTimeout,
-		ForceAttemptHTTP2: true,
-		HTTP2:             &http.HTTP2Config{MaxReceiveBufferPerStream: unreadPerRequest},
+		IdleConnTimeout: idleTimeout,
 		// A chart that a server labels as gzip-encoded must arrive as it is, or no digest fits.
 		DisableCompression: true,
 	}
 
 	return &sourceClient{
-		client:      &http.Client{Transport: counted{transport, wire}, CheckRedirect: checkRedirect},
+		client:      &http.Client{Transport: transport, CheckRedirect: checkRedirect},
 		downloads:   f.downloads,
 		transport:   transport,
 		credentials: source.Credentials,
 		host:        source.Host(),
 		basic:       !source.IsOCI(),
 	}, nil
-}
-
-// counted ends a connection over which a server sends frames that become no answer.
-type counted struct {
-	next *http.Transport
-	wire *answer.Wire
-}
-
-// RoundTrip implements http.RoundTripper.
-func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
-	return c.wire.RoundTrip(c.next, request)
 }
 
 func (s *sourceClient) close() { s.transport.CloseIdleConnections() }

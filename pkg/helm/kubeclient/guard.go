@@ -64,26 +64,6 @@ func clientOf(config *action.Configuration) (*kube.Client, error) {
 	return client, nil
 }
 
-// Others are those objects that an update must not write: another release has them by now, or somebody made them who
-// leaves no marks. What the originals name is the release's own, also if its marks were removed. With TakeOwnership there
-// are none. The error is that of the cluster.
-func (g *Guard) Others(originals, targets kube.ResourceList) (kube.ResourceList, error) {
-	var others kube.ResourceList
-
-	for _, info := range targets {
-		objection, err := g.objection(info, originals.Contains(info))
-		if err != nil {
-			return nil, err
-		}
-
-		if objection != "" {
-			others.Append(info)
-		}
-	}
-
-	return others, nil
-}
-
 // objection says why an object must not be written; empty if it may. Known says that the former manifest names it.
 func (g *Guard) objection(info *resource.Info, known bool) (string, error) {
 	if g.TakeOwnership {

@@ -136,17 +136,4 @@ func TestACrashAfterPruningMakesNoSecondRevision(t *testing.T) {
 	if got := r.configMap("demo").Data["revision"]; got != "3" {
 		t.Errorf("the chart was rendered for revision %s", got)
 	}
-
-	// As a former version left it. What the record itself says counts more than its label.
-	r.want(helm.ActionUpgrade, chart("4.0.0"), "")
-	r.setStatus("v4", helm.StatusPendingUpgrade)
-	r.setStatus("v3", helm.StatusPendingUpgrade)
-	r.setStatus("v1", helm.StatusDeployed)
-	r.want(helm.ActionUnlock, chart("4.0.0"), "")
-	r.want(helm.ActionUpgrade, chart("4.0.0"), "")
-	r.want(helm.ActionNone, chart("4.0.0"), "")
-
-	if diff := cmp.Diff([]string{"4 deployed", "3 superseded", "1 superseded"}, r.numbers()); diff != "" {
-		t.Error(diff)
-	}
 }

@@ -69,7 +69,7 @@ func TestConfirms(t *testing.T) {
 		t.Error("a status that says so is not confirmed")
 	}
 
-	// An older version of the operator wrote it.
+	// Another process wrote it.
 	status.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue}}
 	if known.Confirms(status) {
 		t.Error("a status that says that it is Ready is confirmed")

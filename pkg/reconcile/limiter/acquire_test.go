@@ -373,3 +373,56 @@ func TestTenantsShareAResource(t *testing.T) {
 		t.Errorf("%d slots, %d requests, %d keys and %d tenants are kept", taken, waiting, len(l.keys), len(l.tenants))
 	}
 }
+
+// Who is turned away by Claim has its slot when its turn comes, and it goes to the next if it is not fetched.
+func TestClaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var woken []string
+
+		l := New(Limits[string]{PerKey: 1, Total: 2})
+		claim := func(name, key string) (func(), bool) {
+			return l.Claim(key, Waiter{Name: name, Wake: func() { woken = append(woken, name) }})
+		}
+
+		hold, ok := claim("first", "a")
+		if !ok {
+			t.Fatal("no slot is free")
+		}
+
+		for _, name := range []string{"second", "third", "second", "fourth", "leaves"} {
+			if _, ok := claim(name, "a"); ok {
+				t.Errorf("%s has a slot", name)
+			}
+		}
+
+		l.Exit("leaves")
+		hold()
+
+		if _, ok := claim("third", "a"); ok {
+			t.Error("third has the slot of second")
+		}
+
+		held, ok := claim("second", "a")
+		if !ok {
+			t.Fatal("second has lost its slot")
+		}
+
+		if other, ok := claim("other", "b"); !ok {
+			t.Error("another key has no slot")
+		} else {
+			other()
+		}
+
+		held()
+		time.Sleep(2 * claimTime) // third does not come, and fourth does not either
+		synctest.Wait()
+
+		if diff := cmp.Diff([]string{"second", "third", "fourth"}, woken); diff != "" {
+			t.Error(diff)
+		}
+
+		if taken, waiting := l.Load(); taken != 0 || waiting != 0 || len(l.keys) != 0 || len(l.claims) != 0 {
+			t.Errorf("%d slots, %d requests, %d keys and %d claims are kept", taken, waiting, len(l.keys), len(l.claims))
+		}
+	})
+}

@@ -3,6 +3,7 @@
 // cannot occupy what all share.
 //
 // A Limiter serves its callers in the order of their arrival, those of AcquireFirst before all others; smaller requests pass
-// those that need more of a total than is free. Acquire waits; it is for goroutines of their own. TryAcquire does not wait, because runs of controllers
-// must not occupy a worker meanwhile: a caller without a slot is woken later.
+// those that need more of a total than is free. Acquire waits; it is for goroutines of their own. TryAcquire and Claim do not wait, because runs of
+// controllers must not occupy a worker meanwhile: a caller without a slot is woken later. One of Claim then has its slot; of TryAcquire as many
+// are woken as may fit, for slots that are held shortly.
 package limiter

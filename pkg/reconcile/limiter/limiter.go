@@ -11,6 +11,9 @@ import (
 // wake-ups.
 const WakePause = 5 * time.Second
 
+// claimTime is how long a slot is kept for a caller of Claim that was woken.
+const claimTime = 30 * time.Second
+
 // slowSlots is how many slots a slow key has, so at most this many callers wait for it at the same time.
 const slowSlots = 2
 
@@ -38,20 +41,22 @@ type Limiter[K comparable] struct {
 	taken   int64
 	keys    map[K]*slots  // by resource
 	tenants map[K]int64   // the slots that each has
-	queue   []*request[K] // of AcquireFirst, then of Acquire, each the longest waiting first
+	queue   []*request[K] // of AcquireFirst, then of Acquire and Claim, each the longest waiting first
+	claims  map[string]*request[K]
 }
 
-// request is a waiting call of Acquire.
+// request is a waiting call of Acquire, or a caller of Claim that waits or was woken.
 type request[K comparable] struct {
 	key     K
 	slots   int64
 	first   bool          // before all that are not
 	granted chan struct{} // closed when it has them
+	waiter  Waiter        // of Claim
 }
 
 // New returns a Limiter.
 func New[K comparable](limits Limits[K]) *Limiter[K] {
-	return &Limiter[K]{limits: limits, keys: map[K]*slots{}, tenants: map[K]int64{}}
+	return &Limiter[K]{limits: limits, keys: map[K]*slots{}, tenants: map[K]int64{}, claims: map[string]*request[K]{}}
 }
 
 // Acquire waits for slots. release gives them back; calling it again has no effect. A request for more slots than there
@@ -112,7 +117,58 @@ func (l *Limiter[K]) TryAcquire(key K, slots int64, waiter Waiter) (release func
 	return nil, false
 }
 
-// Load returns how many slots are taken, and how many calls of Acquire wait.
+// Claim takes one slot, as TryAcquire does, for a caller that has its place among those that wait in Acquire: when its turn comes, a slot
+// is taken for it, and it is woken. If it does not call Claim again within 30 seconds, the next one gets the slot.
+func (l *Limiter[K]) Claim(key K, waiter Waiter) (release func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	asked := l.claims[waiter.Name]
+	if asked == nil {
+		asked = &request[K]{key: key, slots: 1, granted: make(chan struct{}), waiter: waiter}
+		l.claims[waiter.Name] = asked
+
+		if !l.grant(asked) {
+			l.queue = append(l.queue, asked)
+		}
+	}
+
+	select {
+	case <-asked.granted:
+		delete(l.claims, waiter.Name)
+
+		return sync.OnceFunc(func() { l.release(asked.key, asked.slots) }), true
+	default:
+		return nil, false
+	}
+}
+
+// Exit is for a caller of Claim that does not wait any more. It may have left already.
+func (l *Limiter[K]) Exit(name string) {
+	l.mu.Lock()
+	asked := l.claims[name]
+	l.mu.Unlock()
+
+	l.exit(asked)
+}
+
+// exit ends a wait in Claim, unless the caller has its slot or has left.
+func (l *Limiter[K]) exit(asked *request[K]) {
+	l.mu.Lock()
+	waits := asked != nil && l.claims[asked.waiter.Name] == asked
+
+	if waits {
+		delete(l.claims, asked.waiter.Name)
+	}
+
+	l.mu.Unlock()
+
+	if waits {
+		l.withdraw(asked)
+	}
+}
+
+// Load returns how many slots are taken, and how many calls of Acquire and callers of Claim wait.
 func (l *Limiter[K]) Load() (taken int64, waiting int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -151,9 +207,20 @@ func (l *Limiter[K]) release(key K, slots int64) {
 	l.taken -= slots
 	l.count(key, -slots)
 
-	l.queue = slices.DeleteFunc(l.queue, l.grant)
+	var woken []Waiter
 
-	woken := own.next(l.limits.PerKey)
+	l.queue = slices.DeleteFunc(l.queue, func(asked *request[K]) bool {
+		granted := l.grant(asked)
+		if granted && asked.waiter.Wake != nil {
+			woken = append(woken, asked.waiter)
+
+			time.AfterFunc(claimTime, func() { l.exit(asked) })
+		}
+
+		return granted
+	})
+
+	woken = append(woken, own.next(l.limits.PerKey)...)
 
 	// Names of hosts come from users, so their number is not limited.
 	if own.unused() {

@@ -29,8 +29,6 @@ type fixture struct {
 	kind   Kind[*v1alpha1.OmniConnection, *scope]
 	// before is called before each status patch reaches the API.
 	before func(client.Client)
-	// answer is called in place of a status patch, which it may make.
-	answer func(write func() error) error
 }
 
 // scope is what the test phases share.
@@ -56,12 +54,7 @@ func newFixture(t *testing.T, object *v1alpha1.OmniConnection, phases ...Phase[*
 				f.before(c)
 			}
 
-			write := func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) }
-			if f.answer != nil {
-				return f.answer(write)
-			}
-
-			return write()
+			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	}).Build()
 

@@ -78,7 +78,7 @@ type Kind[O Object, S any] struct {
 	// Close releases what a scope holds, at the end of its run. May be nil.
 	Close func(S)
 	// StatusWritten is called when a run has written a status, with the object as it was before and as it is now: for events that
-	// come once, also if the first write failed, or had no answer. Then before is the object as it was before that one. May be nil.
+	// come once, also if an earlier write failed. May be nil.
 	StatusWritten func(before, after O)
 	// Reported is called with every object whose status is up to date, for metrics. May be nil.
 	Reported func(O)

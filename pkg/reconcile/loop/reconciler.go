@@ -36,7 +36,6 @@ type Reconciler[O Object, S any] struct {
 	settings Settings
 	failures *Failures
 	written  *written
-	untold   *untold[O]
 }
 
 // New returns the reconciler of a kind.
@@ -49,7 +48,7 @@ func New[O Object, S any](kind Kind[O, S], settings Settings) *Reconciler[O, S] 
 		settings.Jitter = func(interval time.Duration) time.Duration { return interval - rand.N(interval/10+1) }
 	}
 
-	return &Reconciler[O, S]{kind: kind, settings: settings, failures: newFailures(), written: newWritten(), untold: newUntold[O]()}
+	return &Reconciler[O, S]{kind: kind, settings: settings, failures: newFailures(), written: newWritten()}
 }
 
 // Failures returns the rate limiter of a controller that does not let events cut the pauses after errors short.
@@ -64,7 +63,6 @@ func (r *Reconciler[O, S]) Reconcile(ctx context.Context, request reconcile.Requ
 	if apierrors.IsNotFound(err) {
 		r.failures.succeeded(request)
 		r.written.forget(request)
-		r.untold.forget(request.NamespacedName)
 
 		if r.kind.Gone != nil {
 			r.kind.Gone(request.NamespacedName)
@@ -239,34 +237,22 @@ func (r *Reconciler[O, S]) removeFinalizer(ctx context.Context, object O) error 
 	return nil
 }
 
-// writeStatus patches the status if it differs, and sends the events: about what is new, and about what an earlier run wrote without
-// an answer.
+// writeStatus patches the status if it differs, and sends the events about what is new.
 func (r *Reconciler[O, S]) writeStatus(ctx context.Context, before, object O) error {
 	makePrintable(object)
 
-	told, behind := r.untold.find(before)
-	changes := !apiequality.Semantic.DeepEqual(before, object)
-
-	if changes {
+	if !apiequality.Semantic.DeepEqual(before, object) {
 		err := r.settings.Client.Status().Patch(ctx, object, locked(before))
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 
 		if err != nil {
-			if mayBeWritten(err) {
-				r.untold.keep(told)
-			}
-
 			return fmt.Errorf("write the status: %w", err)
 		}
 
 		r.written.note(object)
-	}
-
-	if changes || behind {
-		r.untold.forget(client.ObjectKeyFromObject(object))
-		r.tell(told, object)
+		r.tell(before, object)
 	}
 
 	if r.kind.Reported != nil {

@@ -30,8 +30,8 @@ type holder struct {
 	requests, waiting int
 }
 
-// part is what a request needs of a semaphore.
-type part struct {
+// need is what a request needs of a semaphore.
+type need struct {
 	of    *semaphore.Weighted
 	bytes int64
 }
@@ -56,23 +56,23 @@ func (b *Budget) Take(ctx context.Context, bytes int64) (giveBack func(), err er
 	holds := b.enter(user)
 
 	// The user's own share first: who waits for it is in nobody's way.
-	parts := []part{{holds.bytes, min(bytes, b.half)}}
+	needs := []need{{holds.bytes, min(bytes, b.half)}}
 	if bytes > b.half {
-		parts = append(parts, part{b.large, 1})
+		needs = append(needs, need{b.large, 1})
 	}
 
-	parts = append(parts, part{b.bytes, min(bytes, b.most)})
+	needs = append(needs, need{b.bytes, min(bytes, b.most)})
 
 	held := 0
 	giveBack = sync.OnceFunc(func() {
-		for _, each := range parts[:held] {
+		for _, each := range needs[:held] {
 			each.of.Release(each.bytes)
 		}
 
 		b.exit(user)
 	})
 
-	for _, each := range parts {
+	for _, each := range needs {
 		if err := b.acquire(ctx, holds, each); err != nil {
 			giveBack()
 
@@ -85,7 +85,7 @@ func (b *Budget) Take(ctx context.Context, bytes int64) (giveBack func(), err er
 	return giveBack, nil
 }
 
-func (b *Budget) acquire(ctx context.Context, holds *holder, wanted part) error {
+func (b *Budget) acquire(ctx context.Context, holds *holder, wanted need) error {
 	if wanted.of.TryAcquire(wanted.bytes) {
 		return nil
 	}

@@ -26,7 +26,7 @@ const readyPause = 50 * time.Millisecond
 func (l *Ledger) Follow(ctx context.Context, sources map[string]Source) {
 	l.mu.Lock()
 	for resource := range sources {
-		l.pending[resource] = make(chan struct{})
+		l.pending[resource] = true
 	}
 	l.mu.Unlock()
 

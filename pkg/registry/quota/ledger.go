@@ -93,10 +93,10 @@ type Ledger struct {
 	classes    map[class]Use
 	namespaces map[string]account
 	total      account
-	seen       map[string]uint64        // by resource: how far the watch is
-	refused    map[string]int64         // by the flag of the limit
-	pending    map[string]chan struct{} // by resource: closed when it has been counted for the first time, and gone then
-	counted    chan struct{}            // closed when there are none
+	seen       map[string]uint64 // by resource: how far the watch is
+	refused    map[string]int64  // by the flag of the limit
+	pending    map[string]bool   // the resources that have not been counted yet
+	counted    chan struct{}     // closed when there are none
 }
 
 // NewLedger makes an empty ledger. The codec is that of the storage.
@@ -104,43 +104,34 @@ func NewLedger(limits Limits, codec runtime.Encoder) *Ledger {
 	return &Ledger{
 		limits: limits, codec: codec,
 		entries: map[key]entry{}, kinds: map[key]Use{}, classes: map[class]Use{}, namespaces: map[string]account{},
-		seen: map[string]uint64{}, refused: map[string]int64{}, pending: map[string]chan struct{}{}, counted: make(chan struct{}),
+		seen: map[string]uint64{}, refused: map[string]int64{}, pending: map[string]bool{}, counted: make(chan struct{}),
 	}
 }
 
 // Counted is closed once everything that was stored at the start has been counted.
 func (l *Ledger) Counted() <-chan struct{} { return l.counted }
 
-// WaitForKinds waits until what was stored of these kinds at the start has been counted, at most as long as the context
-// lasts. A kind that is not followed counts as empty.
-func (l *Ledger) WaitForKinds(ctx context.Context, resources ...string) error {
-	for _, resource := range resources {
-		l.mu.Lock()
-		counted, pending := l.pending[resource]
-		l.mu.Unlock()
-
-		if !pending {
-			continue
-		}
-
-		select {
-		case <-counted:
-		case <-ctx.Done():
-			return errCounting
-		}
+// WaitForAll waits after a start until everything stored has been counted, at most as long as the context lasts.
+func (l *Ledger) WaitForAll(ctx context.Context) error {
+	select {
+	case <-l.counted:
+		return nil
+	default:
 	}
 
-	return nil
+	select {
+	case <-l.counted:
+		return nil
+	case <-ctx.Done():
+		return errCounting
+	}
 }
 
 // noteCounted records that a kind has been counted. The caller holds the lock.
 func (l *Ledger) noteCounted(resource string) {
-	first, pending := l.pending[resource]
-	if !pending {
+	if !l.pending[resource] {
 		return
 	}
-
-	close(first)
 
 	if delete(l.pending, resource); len(l.pending) == 0 {
 		close(l.counted)

@@ -145,7 +145,7 @@ func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj r
 		return nil
 	}
 
-	if err := r.ledger.waitForAll(ctx); err != nil {
+	if err := r.ledger.waitUntilCounted(ctx); err != nil {
 		return err
 	}
 
@@ -164,28 +164,20 @@ func (r *Reservation) reserve(ctx context.Context, accessor metav1.Object, obj r
 	return nil
 }
 
-// waitForAll waits after a start until everything stored has been counted. Clients retry after its error by
-// themselves.
-func (l *Ledger) waitForAll(ctx context.Context) error {
+// waitUntilCounted waits until the ledger knows what a limit may be compared with. Clients retry after its error by themselves.
+func (l *Ledger) waitUntilCounted(ctx context.Context) error {
 	if l.limits == (Limits{}) {
 		return nil
-	}
-
-	select {
-	case <-l.counted:
-		return nil
-	default:
 	}
 
 	ctx, cancel := context.WithTimeout(ctx, countTimeout)
 	defer cancel()
 
-	select {
-	case <-l.counted:
-		return nil
-	case <-ctx.Done():
-		return apierrors.NewTooManyRequests(errCounting.Error(), 1)
+	if err := l.WaitForAll(ctx); err != nil {
+		return apierrors.NewTooManyRequests(err.Error(), 1)
 	}
+
+	return nil
 }
 
 // refusal names the limit that the change would exceed, and counts that; empty if there is none. The caller holds the lock.

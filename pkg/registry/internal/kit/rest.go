@@ -10,8 +10,8 @@ import (
 	"k8s.io/apiserver/pkg/registry/rest"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/memory"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
-	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
 // REST serves the main resource of a kind. In front of the generic store it has the delete guard, the quota, the budget of updates and
@@ -35,7 +35,7 @@ var (
 func (r *REST) Create(ctx context.Context, obj runtime.Object, validate rest.ValidateObjectFunc,
 	options *metav1.CreateOptions,
 ) (runtime.Object, error) {
-	release, err := refcount.Retain(ctx)
+	release, err := memory.Retain(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, forceAllowCreate bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	release, err := refcount.Retain(ctx)
+	release, err := memory.Retain(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -80,7 +80,7 @@ func (r *REST) Update(ctx context.Context, name string, info rest.UpdatedObjectI
 func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateObjectFunc,
 	options *metav1.DeleteOptions,
 ) (runtime.Object, bool, error) {
-	release, err := refcount.Retain(ctx)
+	release, err := memory.Retain(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -96,7 +96,7 @@ func (r *REST) Delete(ctx context.Context, name string, validate rest.ValidateOb
 func (r *REST) DeleteCollection(ctx context.Context, validate rest.ValidateObjectFunc, options *metav1.DeleteOptions,
 	list *metainternalversion.ListOptions,
 ) (runtime.Object, error) {
-	release, err := refcount.Retain(ctx)
+	release, err := memory.Retain(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (r *StatusREST) Update(ctx context.Context, name string, info rest.UpdatedO
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	release, err := refcount.Retain(ctx)
+	release, err := memory.Retain(ctx)
 	if err != nil {
 		return nil, false, err
 	}

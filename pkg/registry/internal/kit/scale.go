@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/registry/memory"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
-	"omni.texashpc.com/omni-cluster-operator/pkg/registry/refcount"
 )
 
 // Scale holds how the scale subresource reads and writes a kind.
@@ -73,7 +73,7 @@ func (r *scaleREST[T]) Update(ctx context.Context, name string, info rest.Update
 	validateCreate rest.ValidateObjectFunc, validateUpdate rest.ValidateObjectUpdateFunc, _ bool,
 	options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	release, err := refcount.Retain(ctx)
+	release, err := memory.Retain(ctx)
 	if err != nil {
 		return nil, false, err
 	}

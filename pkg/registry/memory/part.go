@@ -1,6 +1,4 @@
-// Package refcount gives back what a request takes of a shared budget when the last of those who work for the request is
-// done. The library answers a request that ran out of time, or whose client has gone, while the work for it goes on.
-package refcount
+package memory
 
 import (
 	"context"
@@ -9,7 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Part is a part of a budget with the number of those who hold it.
+// Part is what a request takes of a budget, given back when the last of those who work for the request is done. The library
+// answers a request that ran out of time, or whose client has gone, while the work for it goes on.
 type Part struct {
 	giveBack func()
 
@@ -17,11 +16,11 @@ type Part struct {
 	holders int
 }
 
-// key is the context key of a request's part.
-type key struct{}
+// partKey is the context key of a request's part.
+type partKey struct{}
 
-// New makes a part that its maker holds. giveBack is called once, when nobody holds it any more.
-func New(giveBack func()) *Part {
+// NewPart makes a part that its maker holds. giveBack is called once, when nobody holds it any more.
+func NewPart(giveBack func()) *Part {
 	return &Part{giveBack: giveBack, holders: 1}
 }
 
@@ -49,15 +48,15 @@ func (p *Part) retain() bool {
 	return true
 }
 
-// With stores a request's part in the request's context.
-func With(ctx context.Context, part *Part) context.Context {
-	return context.WithValue(ctx, key{}, part)
+// WithPart stores a request's part in the request's context.
+func WithPart(ctx context.Context, part *Part) context.Context {
+	return context.WithValue(ctx, partKey{}, part)
 }
 
 // Retain holds the part of a request until the returned function is called. It fails if the part was given back: the
 // request has ended, and work for it would take memory that nobody counts. A request without a part has nothing to hold.
 func Retain(ctx context.Context) (release func(), err error) {
-	part, found := ctx.Value(key{}).(*Part)
+	part, found := ctx.Value(partKey{}).(*Part)
 	if !found {
 		return func() {}, nil
 	}

@@ -1,9 +1,10 @@
-package exportcommand
+package app
 
 import (
 	"bytes"
-	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,16 +18,16 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// canary stands for a key; it must never be shown.
-const canary = "Y2FuYXJ5LWtleQ=="
+// canaryKey stands for a key; it must never be shown.
+const canaryKey = "Y2FuYXJ5LWtleQ=="
 
-func parseExport(t *testing.T, args ...string) *Options {
+func parseExport(t *testing.T, args ...string) *exportOptions {
 	t.Helper()
 
-	options := &Options{}
+	options := &exportOptions{}
 	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	options.AddFlags(flags)
+	options.addFlags(flags)
 
 	if err := flags.Parse(args); err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func TestExportFlags(t *testing.T) {
 		"many mistakes":   {[]string{"--output=json", "--secret=A"}, []string{"--endpoint", "--cluster", "--output", "--secret"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := parseExport(t, test.args...).Validate()
+			err := parseExport(t, test.args...).validate()
 			if (err != nil) != (len(test.want) > 0) {
 				t.Fatalf("error %v", err)
 			}
@@ -73,7 +74,7 @@ func TestWhatExportFlagsReferTo(t *testing.T) {
 	dir := t.TempDir()
 	keyFile, caFile := filepath.Join(dir, "key"), filepath.Join(dir, "ca.pem")
 
-	for path, content := range map[string]string{keyFile: canary + "\n", caFile: "CA"} {
+	for path, content := range map[string]string{keyFile: canaryKey + "\n", caFile: "CA"} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -89,7 +90,7 @@ func TestWhatExportFlagsReferTo(t *testing.T) {
 	}
 
 	if diff := cmp.Diff(export.Options{
-		Endpoint: "https://o", Key: []byte(canary + "\n"), KeySource: "--service-account-key-file", CABundle: []byte("CA"),
+		Endpoint: "https://o", Key: []byte(canaryKey + "\n"), KeySource: "--service-account-key-file", CABundle: []byte("CA"),
 		Clusters: []string{"a"}, Connection: "omni", Secret: "omni-service-account",
 	}, got); diff != "" {
 		t.Errorf("options (-want +got):\n%s", diff)
@@ -106,21 +107,6 @@ func TestWhatExportFlagsReferTo(t *testing.T) {
 	if err != nil || got.KeySource != keyEnvironment || string(got.Key) != "from the environment" || got.Secret != "mine" || !got.WithConnection {
 		t.Errorf("%v, key of %s, secret %s, with the connection: %t", err, got.KeySource, got.Secret, got.WithConnection)
 	}
-}
-
-// runCommand runs the subcommand with all its parts, and returns what it printed.
-func runCommand(ctx context.Context, args ...string) (stdout, stderr string, err error) {
-	command := New(ctx)
-
-	var out, errOut bytes.Buffer
-
-	command.SetArgs(args)
-	command.SetOut(&out)
-	command.SetErr(&errOut)
-
-	err = command.Execute()
-
-	return out.String(), errOut.String(), err
 }
 
 func TestExportKeyErrors(t *testing.T) {
@@ -151,10 +137,10 @@ func TestExportKeyErrors(t *testing.T) {
 		want []string
 	}{
 		"nothing":            {" \n", []string{"is empty"}},
-		"an environment":     {"OMNI_ENDPOINT=https://o\nOMNI_SERVICE_ACCOUNT_KEY=" + canary + "\n", []string{"environment block"}},
-		"no key":             {canary, []string{"does not hold the expected JSON document"}},
-		"two lines":          {canary + "\n" + canary, []string{"several lines"}},
-		"too much":           {strings.Repeat(canary, 1<<17), []string{"base64"}},
+		"an environment":     {"OMNI_ENDPOINT=https://o\nOMNI_SERVICE_ACCOUNT_KEY=" + canaryKey + "\n", []string{"environment block"}},
+		"no key":             {canaryKey, []string{"does not hold the expected JSON document"}},
+		"two lines":          {canaryKey + "\n" + canaryKey, []string{"several lines"}},
+		"too much":           {strings.Repeat(canaryKey, 1<<17), []string{"base64"}},
 		"an expired key":     {expired, []string{"has expired"}},
 		"a key without role": {stranger, []string{"Reader is needed"}},
 	} {
@@ -164,7 +150,7 @@ func TestExportKeyErrors(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			stdout, stderr, err := runCommand(t.Context(), "--endpoint="+sim.Endpoint(), "--ca-file="+ca, "--all", "--service-account-key-file="+file)
+			stdout, stderr, err := newSession(t).run("export", "--endpoint="+sim.Endpoint(), "--ca-file="+ca, "--all", "--service-account-key-file="+file)
 			if err == nil || stdout != "" || stderr != "" {
 				t.Fatalf("error %v, printed %q and %q", err, stdout, stderr)
 			}
@@ -175,7 +161,7 @@ func TestExportKeyErrors(t *testing.T) {
 				}
 			}
 
-			if strings.Contains(err.Error(), strings.TrimSpace(test.key)) && test.key != " \n" || strings.Contains(err.Error(), canary) {
+			if strings.Contains(err.Error(), strings.TrimSpace(test.key)) && test.key != " \n" || strings.Contains(err.Error(), canaryKey) {
 				t.Errorf("the key is shown: %v", err)
 			}
 		})
@@ -189,9 +175,134 @@ func TestExportKeyErrors(t *testing.T) {
 		"no key at all":    {"", ca, "--service-account-key-file (or OMNI_SERVICE_ACCOUNT_KEY of the environment) is required"},
 		"missing CA":       {os.DevNull, "/nowhere/ca", "--ca-file: open /nowhere/ca: no such file or directory"},
 	} {
-		_, _, err := runCommand(t.Context(), "--endpoint="+sim.Endpoint(), "--ca-file="+test.ca, "--all", "--service-account-key-file="+test.file)
+		_, _, err := newSession(t).run("export", "--endpoint="+sim.Endpoint(), "--ca-file="+test.ca, "--all", "--service-account-key-file="+test.file)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
+}
+
+// filesOf reads a directory.
+func filesOf(t *testing.T, dir string) map[string]string {
+	t.Helper()
+
+	files := map[string]string{}
+
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(dir, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		files[entry.Name()] = string(text)
+	}
+
+	return files
+}
+
+func TestExportFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "directory")
+	result := &export.Result{
+		Connection: &export.File{Name: "connection-omni", Text: []byte("connection")},
+		Clusters:   []export.File{{Name: "cluster-a", Text: []byte("cluster a")}, {Name: "cluster-b", Text: []byte("cluster b")}},
+	}
+
+	var stderr bytes.Buffer
+	if err := writeFiles(dir, result, &stderr); err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]string{"connection-omni.yaml": "connection", "cluster-a.yaml": "cluster a", "cluster-b.yaml": "cluster b"}
+	if diff := cmp.Diff(want, filesOf(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+
+	lines := "wrote " + filepath.Join(dir, "connection-omni.yaml") + "\nwrote " + filepath.Join(dir, "cluster-a.yaml") + "\nwrote " + filepath.Join(dir, "cluster-b.yaml") + "\n"
+	if stderr.String() != lines {
+		t.Errorf("printed %q, want %q", stderr.String(), lines)
+	}
+
+	// The content may be secret.
+	for name, wantMode := range map[string]fs.FileMode{"": 0o750, "cluster-a.yaml": 0o600} {
+		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm()&^wantMode != 0 {
+			t.Errorf("%q: %v, mode %v", name, err, info.Mode())
+		}
+	}
+
+	// A second run with the same content succeeds.
+	if err := writeFiles(dir, result, &stderr); err != nil {
+		t.Error(err)
+	}
+
+	// One that is not asked for is not looked at.
+	without := &export.Result{Clusters: result.Clusters}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "connection-omni.yaml")), writeFiles(dir, without, io.Discard)); err != nil {
+		t.Error(err)
+	}
+
+	if _, err := os.Stat(filepath.Join(dir, "connection-omni.yaml")); err == nil {
+		t.Error("a connection was written that is not in the export")
+	}
+
+	if err := writeFiles(dir, result, io.Discard); err != nil {
+		t.Error(err)
+	}
+
+	// Edited files stop the whole export, and the error names each of them.
+	result.Connection.Text, result.Clusters[0].Text = []byte("other"), []byte("other")
+	result.Clusters = append(result.Clusters, export.File{Name: "cluster-c", Text: []byte("cluster c")})
+
+	err := writeFiles(dir, result, &stderr)
+	if err == nil || !strings.Contains(err.Error(), "connection-omni.yaml is there with another content") || !strings.Contains(err.Error(), "cluster-a.yaml is there") {
+		t.Errorf("error %v", err)
+	}
+
+	if diff := cmp.Diff(want, filesOf(t, dir)); diff != "" {
+		t.Errorf("files after a refusal (-want +got):\n%s", diff)
+	}
+}
+
+func TestExportFilesThatCannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	if err := os.Mkdir(filepath.Join(dir, "cluster-a.yaml"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+
+	result := &export.Result{Clusters: []export.File{{Name: "cluster-a"}}}
+
+	for name, path := range map[string]string{"a file in the way": filepath.Join(dir, "file"), "a directory in the way": dir} {
+		if err := writeFiles(path, result, &bytes.Buffer{}); err == nil || !strings.HasPrefix(err.Error(), "--output-dir: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	// A failed attempt leaves nothing behind.
+	if diff := cmp.Diff([]string{"cluster-a.yaml", "file"}, namesIn(t, dir)); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+}
+
+func namesIn(t *testing.T, dir string) []string {
+	t.Helper()
+
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+
+	return names
 }

@@ -1,4 +1,4 @@
-package refcount
+package memory
 
 import (
 	"testing"
@@ -9,8 +9,8 @@ import (
 // A part is given back once, by its last holder, and nobody holds it after that.
 func TestPart(t *testing.T) {
 	returned := 0
-	part := New(func() { returned++ })
-	ctx := With(t.Context(), part)
+	part := NewPart(func() { returned++ })
+	ctx := WithPart(t.Context(), part)
 
 	var releases []func()
 

@@ -1,4 +1,4 @@
-package exportcommand
+package app
 
 import (
 	"bytes"
@@ -7,12 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
 	"omni.texashpc.com/omni-cluster-operator/pkg/export"
 )
 
@@ -36,29 +39,19 @@ const (
 	maxKeyFile = 1 << 20
 )
 
-// Options are the flags of the command export.
-type Options struct {
-	// Endpoint is the URL of Omni.
-	Endpoint string
-	// Clusters are names in Omni; All is every cluster.
-	Clusters []string
-	All      bool
-	// Namespace, Connection and Secret are names in the objects that are written.
-	Namespace, Connection, Secret string
-	// WithConnection writes the OmniConnection, too.
-	WithConnection bool
-	// KeyFile holds the service account key. Empty: the key is in the environment.
-	KeyFile string
-	// CAFile holds PEM certificates. Empty: the system's roots.
-	CAFile string
-	// InsecureSkipTLSVerify accepts any certificate.
-	InsecureSkipTLSVerify bool
-	// Output is the format on standard output; OutputDir takes files instead.
-	Output, OutputDir string
+// exportOptions are the flags of the command export.
+type exportOptions struct {
+	export.Options
+
+	// keyFile holds the service account key. Empty: the key is in the environment.
+	keyFile string
+	// caFile holds PEM certificates. Empty: the system's roots.
+	caFile string
+	// output is the format on standard output; outputDir takes files instead.
+	output, outputDir string
 }
 
-// AddFlags adds the flags.
-func (o *Options) AddFlags(flags *pflag.FlagSet) {
+func (o *exportOptions) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Endpoint, "endpoint", "", "URL of the Omni API, such as https://omni.example.com.")
 	flags.StringArrayVar(&o.Clusters, "cluster", nil, "Name of a cluster in Omni. May be given several times.")
 	flags.BoolVar(&o.All, "all", false, "Export every cluster.")
@@ -66,15 +59,15 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Connection, "connection", defaultConnection, "Name of the OmniConnection that the clusters use.")
 	flags.BoolVar(&o.WithConnection, "with-connection", false, "Write the OmniConnection, too. Do not apply it to a namespace that has one of that name.")
 	flags.StringVar(&o.Secret, "secret", "", "With --with-connection: name of the Secret with the key that the OmniConnection refers to; it is not exported. Default: "+defaultSecret+".")
-	flags.StringVar(&o.KeyFile, "service-account-key-file", "", "File that holds the service account key. Default: "+keyEnvironment+" of the environment.")
-	flags.StringVar(&o.CAFile, "ca-file", "", "File with the PEM certificates that sign Omni's certificate. Default: the system's roots.")
+	flags.StringVar(&o.keyFile, "service-account-key-file", "", "File that holds the service account key. Default: "+keyEnvironment+" of the environment.")
+	flags.StringVar(&o.caFile, "ca-file", "", "File with the PEM certificates that sign Omni's certificate. Default: the system's roots.")
 	flags.BoolVar(&o.InsecureSkipTLSVerify, "insecure-skip-tls-verify", false, "Accept any certificate of Omni. Use --ca-file instead wherever you can.")
-	flags.StringVarP(&o.Output, "output", "o", "yaml", "Format on standard output: yaml.")
-	flags.StringVar(&o.OutputDir, "output-dir", "", "Write one file per cluster, and one for the connection if it is asked for, into this directory instead.")
+	flags.StringVarP(&o.output, "output", "o", "yaml", "Format on standard output: yaml.")
+	flags.StringVar(&o.outputDir, "output-dir", "", "Write one file per cluster, and one for the connection if it is asked for, into this directory instead.")
 }
 
-// Validate returns all problems of the flags at once.
-func (o *Options) Validate() error {
+// validate returns all problems of the flags at once.
+func (o *exportOptions) validate() error {
 	var problems []error
 
 	if o.Endpoint == "" {
@@ -85,7 +78,7 @@ func (o *Options) Validate() error {
 		problems = append(problems, errors.New("one of --cluster NAME (any number of times) and --all is required"))
 	}
 
-	if o.CAFile != "" && o.InsecureSkipTLSVerify {
+	if o.caFile != "" && o.InsecureSkipTLSVerify {
 		problems = append(problems, errors.New("--ca-file and --insecure-skip-tls-verify exclude each other"))
 	}
 
@@ -93,8 +86,8 @@ func (o *Options) Validate() error {
 		problems = append(problems, errors.New("--secret is for the OmniConnection, which is written with --with-connection only: leave one out, or add the other"))
 	}
 
-	if o.Output != "yaml" {
-		problems = append(problems, fmt.Errorf("--output: %q is not known, only yaml is", o.Output))
+	if o.output != "yaml" {
+		problems = append(problems, fmt.Errorf("--output: %q is not known, only yaml is", o.output))
 	}
 
 	for _, name := range []struct {
@@ -115,8 +108,8 @@ func (o *Options) Validate() error {
 }
 
 // key reads the key, and returns where it came from.
-func (o *Options) key() ([]byte, string, error) {
-	if o.KeyFile == "" {
+func (o *exportOptions) key() ([]byte, string, error) {
+	if o.keyFile == "" {
 		value := os.Getenv(keyEnvironment)
 		if value == "" {
 			return nil, "", errors.New("--service-account-key-file (or " + keyEnvironment + " of the environment) is required: the key that `omnictl serviceaccount create` printed")
@@ -125,7 +118,7 @@ func (o *Options) key() ([]byte, string, error) {
 		return []byte(value), keyEnvironment, nil
 	}
 
-	file, err := os.Open(o.KeyFile)
+	file, err := os.Open(o.keyFile)
 	if err != nil {
 		return nil, "", fmt.Errorf("--service-account-key-file: %w", err)
 	}
@@ -140,53 +133,48 @@ func (o *Options) key() ([]byte, string, error) {
 }
 
 // complete reads the files that the flags name.
-func (o *Options) complete() (export.Options, error) {
-	key, source, err := o.key()
-	if err != nil {
+func (o *exportOptions) complete() (export.Options, error) {
+	completed := o.Options
+	completed.Secret = cmp.Or(o.Secret, defaultSecret)
+
+	var err error
+	if completed.Key, completed.KeySource, err = o.key(); err != nil {
 		return export.Options{}, err
 	}
 
-	options := export.Options{
-		Endpoint: o.Endpoint, Key: key, KeySource: source, InsecureSkipTLSVerify: o.InsecureSkipTLSVerify,
-		Clusters: o.Clusters, All: o.All, Namespace: o.Namespace, Connection: o.Connection, WithConnection: o.WithConnection,
-		Secret: cmp.Or(o.Secret, defaultSecret),
-	}
-
-	if o.CAFile != "" {
-		if options.CABundle, err = os.ReadFile(o.CAFile); err != nil {
+	if o.caFile != "" {
+		if completed.CABundle, err = os.ReadFile(o.caFile); err != nil {
 			return export.Options{}, fmt.Errorf("--ca-file: %w", err)
 		}
 	}
 
-	return options, nil
+	return completed, nil
 }
 
-// New makes the export subcommand.
-func New(ctx context.Context) *cobra.Command {
-	options := &Options{}
+// exportCommand reaches Omni only, with flags of its own.
+func (t *tool) exportCommand() *cobra.Command {
+	options := &exportOptions{}
 
 	command := &cobra.Command{
-		Use:           "export --endpoint URL (--cluster NAME ... | --all)",
-		Short:         "Write the manifests of live Omni clusters",
-		Long:          exportDescription,
-		Args:          cobra.NoArgs,
-		SilenceUsage:  true,
-		SilenceErrors: true,
-		// This hook replaces the root's, which starts logging: this command prints its errors as lines of text for
-		// people, not as log entries.
-		PersistentPreRunE: func(*cobra.Command, []string) error { return nil },
-		RunE: func(command *cobra.Command, _ []string) error {
-			return runExport(ctx, options, command.OutOrStdout(), command.ErrOrStderr())
+		Use:     "export --endpoint URL (--cluster NAME ... | --all)",
+		Short:   "Write the manifests of live Omni clusters",
+		Long:    exportDescription,
+		GroupID: groupMove,
+		Args:    cobra.NoArgs,
+		PersistentPreRunE: func(command *cobra.Command, _ []string) error {
+			return refuseFlags(command, func(string) bool { return true },
+				"export does not use --%s, it asks the Omni of --endpoint and no management cluster: leave the flag out")
 		},
+		RunE: func(command *cobra.Command, _ []string) error { return t.export(command.Context(), options) },
 	}
 
-	options.AddFlags(command.Flags())
+	options.addFlags(command.Flags())
 
 	return command
 }
 
-func runExport(ctx context.Context, options *Options, stdout, stderr io.Writer) error {
-	if err := options.Validate(); err != nil {
+func (t *tool) export(ctx context.Context, options *exportOptions) error {
+	if err := options.validate(); err != nil {
 		return err
 	}
 
@@ -201,11 +189,11 @@ func runExport(ctx context.Context, options *Options, stdout, stderr io.Writer) 
 	}
 
 	for _, warning := range result.Warnings {
-		fmt.Fprintln(stderr, "warning:", warning)
+		fmt.Fprintln(t.ErrOut, "warning:", warning)
 	}
 
-	if options.OutputDir != "" {
-		return writeFiles(options.OutputDir, result, stderr)
+	if options.outputDir != "" {
+		return writeFiles(options.outputDir, result, t.ErrOut)
 	}
 
 	var texts [][]byte
@@ -214,9 +202,50 @@ func runExport(ctx context.Context, options *Options, stdout, stderr io.Writer) 
 		texts = append(texts, file.Text)
 	}
 
-	if _, err := stdout.Write(bytes.Join(texts, []byte("---\n"))); err != nil {
+	if _, err := t.Out.Write(bytes.Join(texts, []byte("---\n"))); err != nil {
 		return fmt.Errorf("write to standard output: %w", err)
 	}
 
 	return nil
 }
+
+// writeFiles writes one file per cluster, and one for the connection if there is one. Only the user may read them, because their
+// content may be secret. It never overwrites a file with different content: somebody may have edited it.
+func writeFiles(dir string, result *export.Result, stderr io.Writer) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("--output-dir: %w", err)
+	}
+
+	var problems []error
+
+	// Check all files before the first one is written.
+	for _, file := range result.Files() {
+		path := pathOf(dir, file)
+		there, err := os.ReadFile(path)
+
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			problems = append(problems, fmt.Errorf("--output-dir: %w", err))
+		case !bytes.Equal(there, file.Text):
+			problems = append(problems, fmt.Errorf("--output-dir: %s is there with another content: remove it, or choose another directory", path))
+		}
+	}
+
+	if err := errors.Join(problems...); err != nil {
+		return err
+	}
+
+	for _, file := range result.Files() {
+		path := pathOf(dir, file)
+		if err := disk.WriteFile(path, file.Text); err != nil {
+			return fmt.Errorf("--output-dir: %w", err)
+		}
+
+		fmt.Fprintln(stderr, "wrote", path)
+	}
+
+	return nil
+}
+
+func pathOf(dir string, file export.File) string { return filepath.Join(dir, file.Name+".yaml") }
