@@ -98,6 +98,7 @@ func startServer(t *testing.T, changes ...setting) *server {
 	}
 
 	config.Registry.RequireDeletionConfirmation = true
+	config.Generic.RequestTimeout = 10 * time.Minute // on a busy machine, requests that wait for each other take longer than the usual one
 	applyOptions(t, config, with.endpoint, with.storage...)
 
 	for _, change := range with.config {
