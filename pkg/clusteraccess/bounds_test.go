@@ -3,7 +3,6 @@ package clusteraccess
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"net/http"
 	"strings"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // compressed answers with gzip, whether or not the request accepts it.
@@ -175,8 +175,7 @@ func TestSwitchedProtocols(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			cluster := get(t, NewClusters(nil, loopback()), serve(t, func(w http.ResponseWriter, _ *http.Request) { foreigntest.SwitchProtocols(w, endless) }))
 
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-			defer cancel()
+			ctx := await.Context(t)
 
 			for what, ask := range map[string]func() error{
 				"probe": func() error { _, err := identifyFinally(t, cluster); return err },

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // connections tracks the open connections of a server.
@@ -79,11 +81,7 @@ func TestConnectionsAreClosed(t *testing.T) {
 
 			end(t, clusters, config, func(time time.Duration) { now = now.Add(time) })
 
-			for deadline := time.Now().Add(10 * time.Second); seen.count() > 0; time.Sleep(5 * time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatalf("%d connections are left", seen.count())
-				}
-			}
+			await.Until(t, "no connection is left", func() bool { return seen.count() == 0 })
 		})
 	}
 }

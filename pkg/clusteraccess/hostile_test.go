@@ -112,17 +112,23 @@ func TestManyObjectsOfADeadCluster(t *testing.T) {
 	t.Cleanup(func() { _ = listener.Close() })
 
 	cluster := get(t, NewClusters(nil, loopback()), kubeconfig("server: 'https://"+listener.Addr().String()+"'", "token: t"))
-	began := time.Now()
+	waited := 0
 
 	for range 200 {
+		began := time.Now()
+
 		if _, err := cluster.Identify(t.Context()); !errors.Is(err, ErrProbing) {
 			t.Fatalf("got %v, want ErrProbing", err)
 		}
+
+		if time.Since(began) >= probeWait {
+			waited++
+		}
 	}
 
-	// 200 waits would take 200 times as long as one.
-	if took := time.Since(began); took > 10*probeWait {
-		t.Errorf("one worker was held for %s", took)
+	// If each waited, it would be 200 times. On a busy machine one may take as long without waiting.
+	if waited > 10 {
+		t.Errorf("one worker waited %d times", waited)
 	}
 }
 

@@ -1,13 +1,13 @@
 package clusteraccess
 
 import (
-	"context"
 	"net/http"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // TestRetryAfterIsShort: clients wait for what a refusal says before they ask again, up to ten times, and Helm's requests
@@ -33,10 +33,7 @@ func TestRetryAfterIsShort(t *testing.T) {
 				respond(w, code, `{"kind":"Status","apiVersion":"v1","status":"Failure"}`)
 			}))
 
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-
-			if _, err := cluster.Core().Secrets("apps").Get(ctx, "pull", metav1.GetOptions{}); err != nil || asked.Load() != 2 {
+			if _, err := cluster.Core().Secrets("apps").Get(await.Context(t), "pull", metav1.GetOptions{}); err != nil || asked.Load() != 2 {
 				t.Errorf("%v, after it was asked %d times", err, asked.Load())
 			}
 		})

@@ -1,7 +1,6 @@
 package clustername_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // stored is an OmniCluster that the server has.
@@ -57,8 +57,7 @@ func newPlugin(t *testing.T, objects ...runtime.Object) *clustername.Plugin {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	t.Cleanup(cancel)
+	ctx := await.Context(t)
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 

@@ -1,7 +1,6 @@
 package controlplane_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // heard collects the warnings of a request.
@@ -59,8 +59,7 @@ func newPlugin(t *testing.T, objects ...runtime.Object) *controlplane.Plugin {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	t.Cleanup(cancel)
+	ctx := await.Context(t)
 	factory.Start(ctx.Done())
 	factory.WaitForCacheSync(ctx.Done())
 

@@ -20,17 +20,17 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 const (
-	testNamespace     = "team"
-	testCluster       = "demo"
-	testHub           = "hub-1"
-	machineClass      = "pool"
-	testSlots         = 2
-	settleTime        = 10 * time.Second
-	eventuallyTimeout = 20 * time.Second
+	testNamespace = "team"
+	testCluster   = "demo"
+	testHub       = "hub-1"
+	machineClass  = "pool"
+	testSlots     = 2
+	settleTime    = 10 * time.Second
 )
 
 // fixture is the controller over a fake API and a simulated Omni, driven by hand:
@@ -197,7 +197,7 @@ func (f *fixture) run() reconcile.Result {
 func (f *fixture) eventually(what string, check func() string) {
 	f.t.Helper()
 
-	deadline := time.Now().Add(eventuallyTimeout)
+	deadline := time.Now().Add(await.Limit)
 
 	for {
 		problem := check()

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -12,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // An Omni that sends too much is left, and the condition says which flag raises the bound. Nothing is sent to it for a
@@ -45,11 +45,7 @@ func TestTooMuchData(t *testing.T) {
 		})
 	}
 
-	for deadline := time.Now().Add(time.Minute); !closed(); f.run() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%+v", f.get().Status.Conditions)
-		}
-	}
+	await.Until(t, "the session is closed", func() bool { f.run(); return closed() })
 
 	f.expect("Reachable", metav1.ConditionFalse, "TooMuchData", f.omni.Endpoint(), "--omni-max-resources", "15m0s")
 

@@ -17,6 +17,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -219,11 +220,7 @@ func TestShortOutageIsNotShown(t *testing.T) {
 	time.Sleep(time.Until(lease.Health().Since.Add(mirror.OutageGrace))) // else it is no restart
 	f.omni.GoDown()
 
-	for deadline := time.Now().Add(30 * time.Second); lease.Health().Synced; time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the watches are not lost")
-		}
-	}
+	await.Until(t, "the watches are lost", func() bool { return !lease.Health().Synced })
 
 	writes := f.writes
 
@@ -244,7 +241,7 @@ func TestShortOutageIsNotShown(t *testing.T) {
 func (f *fixture) runUntilReady(want metav1.ConditionStatus) {
 	f.t.Helper()
 
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(await.Limit)
 	for !apimeta.IsStatusConditionPresentAndEqual(f.get().Status.Conditions, "Ready", want) {
 		if time.Now().After(deadline) {
 			f.t.Fatalf("%+v", f.get().Status.Conditions)

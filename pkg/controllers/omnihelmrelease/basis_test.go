@@ -14,6 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // hold takes the only slot of the cluster, until free is called.
@@ -71,21 +72,10 @@ func (f *fixture) writeWords(word string) {
 	}
 }
 
-// await waits until something is so, and fails with otherwise if it never is.
-func (f *fixture) await(otherwise string, so func() bool) {
-	f.t.Helper()
-
-	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.t.Fatal(otherwise)
-		}
-	}
-}
-
 func (f *fixture) waitUntilEnded() {
 	f.t.Helper()
 
-	f.await("the action goes on", func() bool { return !f.r.runner.job("uid-of-app").running() })
+	await.Until(f.t, "the action ends", func() bool { return !f.r.runner.job("uid-of-app").running() })
 }
 
 // A release that waits for its turn says so, writes nothing more meanwhile, and is woken when its turn has come.

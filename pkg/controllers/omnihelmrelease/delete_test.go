@@ -11,6 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // gone reports whether the object is gone.
@@ -69,12 +70,7 @@ func (f *fixture) wantInterrupted() {
 	f.t.Helper()
 	f.look()
 
-	for deadline := time.Now().Add(5 * time.Second); f.r.runner.job("uid-of-app").running(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			f.t.Fatal("the uninstall goes on")
-		}
-	}
-
+	f.waitUntilEnded()
 	f.look()
 	f.wantActions(helm.ActionInstall, helm.ActionUninstall)
 
@@ -188,12 +184,12 @@ func TestTheDeletionOfAReleaseThatWasNotBegun(t *testing.T) {
 	waits := func(f *fixture) {
 		f.cluster.room = make(chan struct{})
 		f.look()
-		f.await("no action waits for room", func() bool { f.cluster.mu.Lock(); defer f.cluster.mu.Unlock(); return f.cluster.waiting > 0 })
+		await.Until(f.t, "an action waits for room", func() bool { f.cluster.mu.Lock(); defer f.cluster.mu.Unlock(); return f.cluster.waiting > 0 })
 	}
 	begins := func(f *fixture) {
 		f.cluster.hold = make(chan struct{})
 		f.look()
-		f.await("no action has begun", func() bool { return f.r.runner.job("uid-of-app").changing })
+		await.Until(f.t, "an action has begun", func() bool { return f.r.runner.job("uid-of-app").changing })
 	}
 
 	for name, test := range map[string]struct {
@@ -223,7 +219,7 @@ func TestTheDeletionOfAReleaseThatWasNotBegun(t *testing.T) {
 			}
 
 			f.look()
-			f.await("the action goes on", func() bool { return !f.r.runner.job("uid-of-app").running() })
+			f.waitUntilEnded()
 
 			if !f.gone() {
 				f.look()

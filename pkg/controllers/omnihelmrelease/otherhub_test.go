@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // A release that is left on a former hub, suspended as its OmniCluster was taken over, is deleted after its OmniCluster. The other
@@ -85,9 +86,7 @@ func TestReleaseThatTheOtherHubRemovedIsNotInstalledAgain(t *testing.T) {
 	f.seenBy(thisHub)
 	f.owners.Note(f.parent())
 
-	for deadline := time.Now().Add(time.Minute); len(f.cluster.actions()) < 2 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		f.settle()
-	}
+	await.Until(t, "the install is begun again", func() bool { f.settle(); return len(f.cluster.actions()) >= 2 })
 
 	f.wantActions(helm.ActionInstall, helm.ActionInstall)
 }
@@ -109,9 +108,7 @@ func TestReleaseInAClusterThatThisHubHasNotSeenStays(t *testing.T) {
 
 	f.remove()
 
-	for deadline := time.Now().Add(time.Minute); !f.gone() && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
-		f.settle()
-	}
+	await.Until(t, "the object goes", func() bool { f.settle(); return f.gone() })
 
 	if told := f.said(); !f.gone() || !strings.Contains(told, "LeftBehind") || !strings.Contains(told, "by another hub in Omni, hub-2 (this hub is hub-1)") {
 		t.Errorf("gone: %t, events: %s", f.gone(), told)
@@ -217,11 +214,7 @@ func TestTakeoverEndsWhatIsUnderWay(t *testing.T) {
 			f.cluster.hold, f.cluster.ends = make(chan struct{}), make(chan struct{})
 			test.begin(f)
 
-			for deadline := time.Now().Add(time.Minute); len(f.cluster.actions()) < 2; time.Sleep(time.Millisecond) {
-				if f.look(); time.Now().After(deadline) {
-					t.Fatal("the action was not begun")
-				}
-			}
+			await.Until(t, "the action begins", func() bool { f.look(); return len(f.cluster.actions()) >= 2 })
 
 			test.then(f)
 
@@ -243,11 +236,7 @@ func TestTakeoverEndsWhatIsUnderWay(t *testing.T) {
 
 			close(f.cluster.ends)
 
-			for deadline := time.Now().Add(5 * time.Second); f.r.runner.job("uid-of-app").running(); time.Sleep(time.Millisecond) {
-				if time.Now().After(deadline) {
-					t.Fatal("the action goes on")
-				}
-			}
+			f.waitUntilEnded()
 
 			f.look()
 
@@ -337,15 +326,11 @@ func (f *fixture) upgrade() {
 func (f *fixture) opens() {
 	f.t.Helper()
 
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	await.Until(f.t, "the workload cluster is opened", func() bool {
 		f.settle()
 
-		if apimeta.IsStatusConditionTrue(f.get().Status.Conditions, v1alpha1.ConditionConnected) {
-			return
-		}
-	}
-
-	f.t.Fatal("the workload cluster was not opened")
+		return apimeta.IsStatusConditionTrue(f.get().Status.Conditions, v1alpha1.ConditionConnected)
+	})
 }
 
 // parent is the OmniCluster.

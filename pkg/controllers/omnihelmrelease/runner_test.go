@@ -12,6 +12,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 func newTestRunner(parallel int) (*runner, chan string) {
@@ -218,13 +219,8 @@ func TestANamespaceLeavesSlotsToOthers(t *testing.T) {
 	for _, namespace := range []string{"second", "third"} {
 		begin(namespace, 0)
 
-		select {
-		case got := <-begun:
-			if got != namespace {
-				t.Errorf("%s has more than its share", got)
-			}
-		case <-time.After(5 * time.Second):
-			t.Errorf("%s has no slot", namespace)
+		if got := await.Receive(t, "a slot for "+namespace, begun); got != namespace {
+			t.Errorf("%s has more than its share", got)
 		}
 	}
 

@@ -17,6 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -142,22 +143,28 @@ func TestARepositoryThatHangsDelaysNobodyElse(t *testing.T) {
 	hang(hung)
 
 	f.r.found.Options.AnswerTimeout = timeout
-	begun := time.Now()
+	waited := 0
 
 	for i := range 20 {
 		name := fmt.Sprintf("hung-%d", i)
 		f.add(name, func(r *v1alpha1.OmniHelmRelease) { r.Spec.Chart.Repository = hung.URL() })
+
+		begun := time.Now()
 		f.lookAt(name)
 		f.lookAt(name)
+
+		if time.Since(begun) >= timeout {
+			waited++
+		}
 	}
 
 	f.r.found.Options.AnswerTimeout = time.Minute
 	f.settle()
 	f.want(v1alpha1.ConditionReady, yes, v1alpha1.ReasonDeployed)
 
-	// If it waited once for each release, it would be 20 times.
-	if took := time.Since(begun); took > 10*timeout {
-		t.Errorf("the only worker was held up for %s", took)
+	// If it waited once for each release, it would be 20 times. On a busy machine a run may take as long without waiting.
+	if waited > 10 {
+		t.Errorf("the only worker waited %d times", waited)
 	}
 }
 
@@ -180,7 +187,7 @@ func TestHostsThatHangLeaveOtherNamespacesAlone(t *testing.T) {
 	theirs := client.ObjectKey{Namespace: "another", Name: "app"}
 	f.add(theirs.Name, func(r *v1alpha1.OmniHelmRelease) { r.Namespace = theirs.Namespace })
 
-	for begun := time.Now(); time.Since(begun) < 20*time.Second; time.Sleep(time.Millisecond) {
+	await.Until(t, "the chart of the other namespace", func() bool {
 		if _, err := f.loop.Reconcile(t.Context(), reconcile.Request{NamespacedName: theirs}); err != nil {
 			t.Fatal(err)
 		}
@@ -190,12 +197,8 @@ func TestHostsThatHangLeaveOtherNamespacesAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if apimeta.IsStatusConditionTrue(release.Status.Conditions, v1alpha1.ConditionChartFetched) {
-			return
-		}
-	}
-
-	t.Error("the other namespace waits")
+		return apimeta.IsStatusConditionTrue(release.Status.Conditions, v1alpha1.ConditionChartFetched)
+	})
 }
 
 // A host has as many slots as before, however many namespaces ask it.

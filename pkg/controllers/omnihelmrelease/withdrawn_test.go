@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // waitsForRoom begins what is next, which waits before it changes anything until free is called.
@@ -26,7 +27,7 @@ func (f *fixture) waitsForRoom() (free func()) {
 	f.cluster.mu.Unlock()
 
 	f.look()
-	f.await("nothing waits for room", func() bool { f.cluster.mu.Lock(); defer f.cluster.mu.Unlock(); return f.cluster.waiting > before })
+	await.Until(f.t, "an action waits for room", func() bool { f.cluster.mu.Lock(); defer f.cluster.mu.Unlock(); return f.cluster.waiting > before })
 
 	return func() {
 		f.cluster.mu.Lock()
@@ -146,7 +147,7 @@ func TestAnActionThatChangedSomethingIsNotWithdrawn(t *testing.T) {
 	f.cluster.hold = make(chan struct{})
 	f.look()
 
-	f.await("nothing was begun", func() bool { return len(f.cluster.actions()) > 0 })
+	await.Until(f.t, "an action begins", func() bool { return len(f.cluster.actions()) > 0 })
 
 	f.edit(suspend(true))
 	f.look()

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +28,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -138,25 +140,20 @@ func (f *fixture) createCluster(name, owner string) {
 func (f *fixture) learnID(name string) {
 	f.t.Helper()
 
-	deadline := time.Now().Add(20 * time.Second)
+	var found resource.Resource
 
-	for {
-		found, err := f.omni.State().Get(f.t.Context(), omni.NewClusterUUID(name).Metadata())
-		if err == nil {
-			cluster := &v1alpha1.OmniCluster{}
-			f.must(f.client.Get(f.t.Context(), types.NamespacedName{Namespace: namespace, Name: "cluster-01"}, cluster))
-			cluster.Status.OmniClusterID = found.(*omni.ClusterUUID).TypedSpec().Value.GetUuid() // asked for by type
-			f.must(f.client.Status().Update(f.t.Context(), cluster))
+	await.Until(f.t, "the ID of "+name, func() bool {
+		var err error
 
-			return
-		}
+		found, err = f.omni.State().Get(f.t.Context(), omni.NewClusterUUID(name).Metadata())
 
-		if time.Now().After(deadline) {
-			f.t.Fatal(err)
-		}
+		return err == nil
+	})
 
-		time.Sleep(5 * time.Millisecond)
-	}
+	cluster := &v1alpha1.OmniCluster{}
+	f.must(f.client.Get(f.t.Context(), types.NamespacedName{Namespace: namespace, Name: "cluster-01"}, cluster))
+	cluster.Status.OmniClusterID = found.(*omni.ClusterUUID).TypedSpec().Value.GetUuid() // asked for by type
+	f.must(f.client.Status().Update(f.t.Context(), cluster))
 }
 
 func (f *fixture) must(err error) {

@@ -20,6 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -234,14 +235,11 @@ func TestClusterIsMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	deadline := time.Now().Add(20 * time.Second)
-	for view, err := f.omni.View("production"); view.Exists || err != nil; view, err = f.omni.View("production") {
-		if time.Now().After(deadline) {
-			t.Fatal("the cluster does not go")
-		}
+	await.Until(t, "the cluster goes", func() bool {
+		view, err := f.omni.View("production")
 
-		time.Sleep(10 * time.Millisecond)
-	}
+		return err == nil && !view.Exists
+	})
 
 	first := f.get().Status.KubeconfigHash
 

@@ -3,13 +3,13 @@ package omnikubeconfigexport
 import (
 	"context"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -53,13 +53,8 @@ func TestAnOmniThatHangsLeavesWorkers(t *testing.T) {
 		woken <- request
 	}()
 
-	select {
-	case request := <-woken:
-		if request.Name != "second" {
-			t.Errorf("woken: %v", request)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("the second is not woken")
+	if request := await.Receive(t, "the second is woken", woken); request.Name != "second" {
+		t.Errorf("woken: %v", request)
 	}
 
 	f.ready()

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -56,11 +57,11 @@ func TestIssueKubeconfig(t *testing.T) {
 	)
 
 	// Omni creates the cluster's UUID a moment after the cluster.
-	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if kubeconfig, err = session.IssueKubeconfig(t.Context(), request); !errors.Is(err, omni.ErrNoClusterUUID) {
-			break
-		}
-	}
+	await.Until(t, "the cluster's UUID", func() bool {
+		kubeconfig, err = session.IssueKubeconfig(t.Context(), request)
+
+		return !errors.Is(err, omni.ErrNoClusterUUID)
+	})
 
 	if err != nil || len(kubeconfig) == 0 {
 		t.Fatalf("%d bytes, %v", len(kubeconfig), err)

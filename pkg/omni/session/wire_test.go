@@ -258,15 +258,9 @@ func TestDeadMachinesBlockADeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	started := time.Now()
-
+	// An Apply that waited for the machine would never end.
 	if _, err = s.Apply(t.Context(), planned, plan.ApplyOptions{Consent: plan.EveryChange}); err != nil {
 		t.Fatal(err)
-	}
-
-	// An Apply that waited for the machine would never end.
-	if took := time.Since(started); took > 30*time.Second {
-		t.Errorf("Apply waited for %v", took)
 	}
 
 	omnitest.Eventually(t, "the dead machine is named", func() bool {

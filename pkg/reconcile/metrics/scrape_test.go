@@ -8,6 +8,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // A run of a controller does not wait until a scrape has taken all that it collects.
@@ -44,11 +46,7 @@ func TestScrapeHoldsNobodyUp(t *testing.T) {
 				one.set(types.NamespacedName{Name: "a"})
 			}()
 
-			select {
-			case <-told:
-			case <-time.After(5 * time.Second):
-				t.Error("it waits for the scrape")
-			}
+			await.Receive(t, "it is told during the scrape", told)
 
 			if _, more := <-collected; !more {
 				t.Error("the scrape had ended before")
