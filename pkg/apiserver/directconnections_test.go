@@ -30,6 +30,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 const frontProxyName = "front-proxy-client"
@@ -109,7 +110,7 @@ func (p *proxied) client(t *testing.T, certificates ...tls.Certificate) *http.Cl
 	transport := &http.Transport{TLSClientConfig: clientTLS(certificates...), ForceAttemptHTTP2: true}
 	t.Cleanup(transport.CloseIdleConnections)
 
-	return &http.Client{Timeout: eventTimeout, Transport: transport}
+	return &http.Client{Timeout: await.Limit, Transport: transport}
 }
 
 func clientTLS(certificates ...tls.Certificate) *tls.Config {
@@ -294,7 +295,7 @@ func (p *proxied) flood(ctx context.Context, t *testing.T, method, path string, 
 
 	const streams = 100
 
-	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: eventTimeout}, Config: clientTLS(certificates...)}
+	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: await.Limit}, Config: clientTLS(certificates...)}
 
 	connection, err := dialer.DialContext(ctx, "tcp", p.address)
 	if err != nil {

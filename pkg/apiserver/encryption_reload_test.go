@@ -9,6 +9,8 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/server/options/encryptionconfig/controller"
 	"k8s.io/component-base/metrics/legacyregistry"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // TestEncryptionKeysAreReadAgain changes the file under a running server. A file that cannot be used leaves the keys
@@ -34,7 +36,7 @@ func TestEncryptionKeysAreReadAgain(t *testing.T) {
 			before := reloads(t, step.result)
 
 			writeFile(t, file, step.content)
-			waitFor(t, step.name, func() bool { return reloads(t, step.result) > before })
+			await.Until(t, step.name, func() bool { return reloads(t, step.result) > before })
 		}
 
 		clusters := r.client.OmniV1alpha1().OmniClusters("default")
@@ -96,14 +98,4 @@ func reloads(t *testing.T, status string) float64 {
 	}
 
 	return total
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-
-	for deadline := time.Now().Add(eventTimeout); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: it does not happen", what)
-		}
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/util/cert"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // TestEtcdClientCertificateIsReadAgain: client certificates for an external etcd are renewed on disk. New connections
@@ -47,7 +48,7 @@ func TestEtcdClientCertificateIsReadAgain(t *testing.T) {
 	}
 
 	r.cut()
-	waitFor(t, "a connection with the second certificate", func() bool { return shown.is(second) })
+	await.Until(t, "a connection with the second certificate", func() bool { return shown.is(second) })
 	s.make(t, "after")
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 const (
@@ -38,7 +39,7 @@ func TestMemoryOfFullStore(t *testing.T) {
 	anonymous := watchResident(t)
 	s := startServer(t, onDirectory(os.Getenv(fullStoreDir)), withConfig(func(config *apiserver.Config) {
 		config.ListBytes = 96 << 20
-		config.ListsWaitFor(startTimeout)
+		config.ListsWaitFor(2 * await.Limit)
 	}))
 
 	var objects int64
@@ -53,12 +54,9 @@ func TestMemoryOfFullStore(t *testing.T) {
 		return
 	}
 
-	select {
-	case <-s.ledger.Counted():
-		objects = s.ledger.Stored("omniclusters", "default").Objects
-	case <-time.After(startTimeout):
-		t.Fatal("the objects are not counted")
-	}
+	await.Receive(t, "the objects are counted", s.ledger.Counted())
+
+	objects = s.ledger.Stored("omniclusters", "default").Objects
 
 	t.Logf("started with %d objects: peak %d MiB", objects, anonymous())
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,6 +13,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // A watch from a version that a restored storage has not reached ends with an event of reason Expired. An error of the request would
@@ -35,21 +35,14 @@ func TestLostVersionEndsWatches(t *testing.T) {
 	}
 	defer retrying.Stop()
 
-	select {
-	case event := <-retrying.ResultChan():
-		status, isStatus := event.Object.(*metav1.Status)
-		if event.Type != watch.Error || !isStatus || status.Code != http.StatusGone || !apierrors.IsResourceExpired(apierrors.FromObject(status)) {
-			t.Errorf("event %+v", event)
-		}
-	case <-time.After(eventTimeout):
-		t.Fatal("the watch from the lost version goes on")
+	event := await.Receive(t, "an event from the lost version", retrying.ResultChan())
+
+	status, isStatus := event.Object.(*metav1.Status)
+	if event.Type != watch.Error || !isStatus || status.Code != http.StatusGone || !apierrors.IsResourceExpired(apierrors.FromObject(status)) {
+		t.Errorf("event %+v", event)
 	}
 
-	select {
-	case <-retrying.Done():
-	case <-time.After(eventTimeout):
-		t.Error("it asks again")
-	}
+	await.Receive(t, "it does not ask again", retrying.Done())
 }
 
 // listing is a source of a reflector that lists, and does not stream the list.
@@ -83,10 +76,6 @@ func TestLostVersionMakesReflectorsList(t *testing.T) {
 	go cache.NewReflector(source, &v1alpha1.OmniMachine{}, cache.NewStore(cache.MetaNamespaceKeyFunc), 0).RunWithContext(t.Context())
 
 	for range 2 {
-		select {
-		case <-lists:
-		case <-time.After(eventTimeout):
-			t.Fatal("the reflector does not list")
-		}
+		await.Receive(t, "the reflector lists", lists)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 func withLimits(limits quota.Limits) func(*apiserver.Config) {
@@ -75,7 +76,7 @@ func TestObjectsPerNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	waitFor(t, "room after a deletion", func() bool { return s.create(t, "b", "m2", 10, metav1.CreateOptions{}) == nil })
+	await.Until(t, "room after a deletion", func() bool { return s.create(t, "b", "m2", 10, metav1.CreateOptions{}) == nil })
 }
 
 // TestFullNamespace: in a full namespace, objects can be read, deleted, made smaller, and maintained by controllers.
@@ -115,7 +116,7 @@ func TestFullNamespace(t *testing.T) {
 		t.Errorf("smaller: %v", err)
 	}
 
-	waitFor(t, "it is counted", func() bool {
+	await.Until(t, "it is counted", func() bool {
 		return patch(`{"metadata":{"annotations":{"filler":"`+strings.Repeat("x", 14_900)+`"}}}`) != nil
 	})
 
@@ -131,7 +132,7 @@ func TestFullNamespace(t *testing.T) {
 		t.Errorf("the end: %v", err)
 	}
 
-	waitFor(t, "room after the deletion", func() bool { return s.create(t, "a", "other", 100, metav1.CreateOptions{}) == nil })
+	await.Until(t, "room after the deletion", func() bool { return s.create(t, "a", "other", 100, metav1.CreateOptions{}) == nil })
 }
 
 // TestBurst: concurrent writes together do not exceed the limit.
@@ -177,7 +178,7 @@ func TestReplicasCountTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	waitFor(t, "the other replica knows", func() bool {
+	await.Until(t, "the other replica knows", func() bool {
 		err := second.create(t, "a", "m2", 10, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 
 		return apierrors.IsForbidden(err)

@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // withoutStorage is far less than any request takes that waits for a missing storage.
@@ -143,7 +144,7 @@ func TestExpired(t *testing.T) {
 		t.Errorf("a list of a state that is gone: %v", err)
 	}
 
-	if err := watchFrom(t, s, page.ResourceVersion, eventTimeout); !apierrors.IsResourceExpired(err) {
+	if err := watchFrom(t, s, page.ResourceVersion, await.Limit); !apierrors.IsResourceExpired(err) {
 		t.Errorf("a watch from a state that is gone: %v", err)
 	}
 
@@ -189,14 +190,13 @@ func firstPageThenCompacted(t *testing.T, dir string) *v1alpha1.OmniMachineList 
 func compact(t *testing.T, endpoint string) {
 	t.Helper()
 
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, DialTimeout: startTimeout})
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{endpoint}, DialTimeout: await.Limit})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer client.Close()
 
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
-	defer cancel()
+	ctx := await.Context(t)
 
 	now, err := client.Get(ctx, "any")
 	if err != nil {
@@ -224,5 +224,15 @@ func watchFrom(t *testing.T, s *server, version string, moment time.Duration) er
 		return apierrors.FromObject(event.Object)
 	case <-time.After(moment):
 		return nil
+	}
+}
+
+func machine(name, cluster, id string) *v1alpha1.OmniMachine {
+	return &v1alpha1.OmniMachine{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.OmniMachineSpec{
+			ClusterRef: v1alpha1.LocalObjectReference{Name: cluster},
+			MachineID:  id,
+		},
 	}
 }

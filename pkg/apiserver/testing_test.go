@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"testing"
-	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
@@ -24,9 +23,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
-
-const startTimeout = time.Minute
 
 // server is the API server in this process: the real handler chain on a real etcd, without a hub, so
 // without authentication, authorisation and the hub's admission.
@@ -98,7 +96,6 @@ func startServer(t *testing.T, changes ...setting) *server {
 	}
 
 	config.Registry.RequireDeletionConfirmation = true
-	config.Generic.RequestTimeout = 10 * time.Minute // on a busy machine, requests that wait for each other take longer than the usual one
 	applyOptions(t, config, with.endpoint, with.storage...)
 
 	for _, change := range with.config {
@@ -152,6 +149,8 @@ func applyOptions(t *testing.T, config *apiserver.Config, endpoint string, chang
 		t.Fatal(err)
 	}
 
+	// On a busy machine, requests that wait for each other take longer than the default. A stop waits as long for its clients.
+	generic.RequestTimeout = 2 * await.Limit
 	generic.ExternalAddress = "127.0.0.1:443"
 	generic.LoopbackClientConfig = &rest.Config{Host: "127.0.0.1:443"}
 
@@ -174,20 +173,14 @@ func asAdministrator(next http.Handler) http.Handler {
 func (s *server) waitForStorage(t *testing.T) {
 	t.Helper()
 
-	deadline := time.Now().Add(startTimeout)
-
-	for {
+	await.Until(t, "the watch caches are full", func() bool {
 		status, body := s.get(t, "/readyz/watch-caches", "")
-		if status == http.StatusOK {
-			return
-		}
-
-		if status == http.StatusNotFound || time.Now().After(deadline) {
+		if status == http.StatusNotFound {
 			t.Fatalf("status %d: %s", status, body)
 		}
 
-		time.Sleep(20 * time.Millisecond)
-	}
+		return status == http.StatusOK
+	})
 }
 
 // get reads a path as the media type.

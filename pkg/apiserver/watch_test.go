@@ -2,26 +2,14 @@ package apiserver_test
 
 import (
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
-
-const eventTimeout = time.Minute
-
-func machine(name, cluster, id string) *v1alpha1.OmniMachine {
-	return &v1alpha1.OmniMachine{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.OmniMachineSpec{
-			ClusterRef: v1alpha1.LocalObjectReference{Name: cluster},
-			MachineID:  id,
-		},
-	}
-}
 
 // TestWatchFromTheFuture: a version that the storage never had comes from before a restore; if the watch were silent,
 // its client would never notice.
@@ -107,16 +95,10 @@ func TestWatchList(t *testing.T) {
 func next(t *testing.T, stream watch.Interface, want watch.EventType) *v1alpha1.OmniMachine {
 	t.Helper()
 
-	select {
-	case event, open := <-stream.ResultChan():
-		if !open || event.Type != want {
-			t.Fatalf("event %s (open %t), want %s: %+v", event.Type, open, want, event.Object)
-		}
-
-		return event.Object.(*v1alpha1.OmniMachine)
-	case <-time.After(eventTimeout):
-		t.Fatalf("no %s event", want)
+	event := await.Receive(t, "an event "+string(want), stream.ResultChan())
+	if event.Type != want {
+		t.Fatalf("event %q, want %s: %+v", event.Type, want, event.Object)
 	}
 
-	return nil
+	return event.Object.(*v1alpha1.OmniMachine)
 }

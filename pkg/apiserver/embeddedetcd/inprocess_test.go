@@ -10,10 +10,9 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-)
 
-// stopped is when a test gives up waiting for a stop.
-const stopped = time.Minute
+	"omni.texashpc.com/omni-cluster-operator/test/await"
+)
 
 func started(t *testing.T) *Server {
 	t.Helper()
@@ -104,18 +103,14 @@ func change(t *testing.T, client *clientv3.Client, times int) {
 func ends(t *testing.T, events clientv3.WatchChan) {
 	t.Helper()
 
-	deadline := time.After(stopped)
-
-	for {
+	await.Until(t, "the watch ends", func() bool {
 		select {
 		case _, open := <-events:
-			if !open {
-				return
-			}
-		case <-deadline:
-			t.Fatal("the watch goes on")
+			return !open
+		default:
+			return false
 		}
-	}
+	})
 }
 
 // TestReadsInChunks: the first fill of a watch cache reads all objects of a kind, which together may be large.

@@ -7,15 +7,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // requestTimeout is for one request, with all the time that a busy disk may take.
-const requestTimeout = time.Minute
+const requestTimeout = await.Limit
 
 func start(t *testing.T, dir string) *embeddedetcd.Server {
 	t.Helper()
@@ -146,11 +146,7 @@ func TestWhileRunning(t *testing.T) {
 
 	stop(t, server)
 
-	select {
-	case <-ctx.Done():
-	case <-time.After(requestTimeout):
-		t.Fatal("the context goes on without etcd")
-	}
+	await.Receive(t, "the end of the context, without etcd", ctx.Done())
 
 	if cause := context.Cause(ctx); !errors.Is(cause, embeddedetcd.ErrStopped) {
 		t.Errorf("cause %v", cause)

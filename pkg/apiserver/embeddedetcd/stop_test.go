@@ -9,6 +9,8 @@ import (
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // TestASilentClientDoesNotHoldUpAStop: somebody connects to the socket and says nothing. What was written is there in the
@@ -82,11 +84,7 @@ func TestACallKeepsTheDatabaseOpen(t *testing.T) {
 
 	server.callers.exit()
 
-	select {
-	case <-etcd.StopNotify():
-	case <-time.After(stopped):
-		t.Error("etcd goes on without calls")
-	}
+	await.Receive(t, "etcd stops without calls", etcd.StopNotify())
 }
 
 func put(t *testing.T, server *Server, key string) {

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // TestAKindGoesWithoutTheCompactor: old revisions of the others are removed all the same.
@@ -23,11 +25,7 @@ func TestAKindGoesWithoutTheCompactor(t *testing.T) {
 	client := clientOf(t, server)
 	before := compactions(t, client)
 
-	for deadline := time.Now().Add(20 * time.Second); compactions(t, client) == before; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing is compacted any more")
-		}
-	}
+	await.Until(t, "another compaction", func() bool { return compactions(t, client) != before })
 }
 
 // storeKind returns what ends the storage of the kind.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 const (
@@ -66,7 +67,7 @@ func TestSchedule(t *testing.T) {
 
 	stop := run(t, &snapshot.Schedule{Client: client, DataDir: dir, Dir: dir, Interval: time.Second, Retention: 2, Metrics: made})
 
-	waitFor(t, "first snapshot", func() bool { return value(lastSuccess) > 0 })
+	await.Until(t, "first snapshot", func() bool { return value(lastSuccess) > 0 })
 
 	first, err := snapshot.InDirectory(dir)
 	if err != nil {
@@ -77,7 +78,7 @@ func TestSchedule(t *testing.T) {
 	touch(t, filepath.Join(dir, "by-hand.db"))
 	touch(t, filepath.Join(dir, ".omni-snapshot-unfinished-1"))
 
-	waitFor(t, "third snapshot", func() bool {
+	await.Until(t, "third snapshot", func() bool {
 		found, err := snapshot.InDirectory(dir)
 
 		return err == nil && len(found) == 2 && len(first) > 0 && found[0].Taken.After(first[0].Taken)
@@ -116,7 +117,7 @@ func TestScheduleFails(t *testing.T) {
 
 	made, value := measured(t)
 	run(t, &snapshot.Schedule{Client: client, DataDir: dir, Dir: dir, Interval: time.Hour, Retention: 1, Metrics: made})
-	waitFor(t, "failure", func() bool { return value(failures) > 0 })
+	await.Until(t, "failure", func() bool { return value(failures) > 0 })
 
 	if got := names(t, dir); len(got) != 2 {
 		t.Errorf("the directory contains %q", got)
@@ -134,7 +135,7 @@ func TestScheduleWithoutADirectory(t *testing.T) {
 
 	made, value := measured(t)
 	run(t, &snapshot.Schedule{Client: client, DataDir: file, Dir: file, Interval: time.Hour, Retention: 1, Metrics: made})
-	waitFor(t, "failure", func() bool { return value(failures) > 0 })
+	await.Until(t, "failure", func() bool { return value(failures) > 0 })
 }
 
 // TestScheduleGoesOn: a restart does not begin a new interval.
@@ -145,7 +146,7 @@ func TestScheduleGoesOn(t *testing.T) {
 
 	touch(t, filepath.Join(dir, "omni-"+time.Now().UTC().Format("20060102T150405Z")+".db"))
 	stop := run(t, &snapshot.Schedule{Client: client, DataDir: dir, Dir: dir, Interval: time.Hour, Retention: 5, Metrics: made})
-	waitFor(t, "look at the directory", func() bool { return value(lastSuccess) > 0 })
+	await.Until(t, "look at the directory", func() bool { return value(lastSuccess) > 0 })
 	time.Sleep(200 * time.Millisecond)
 	stop()
 

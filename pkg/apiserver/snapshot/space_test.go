@@ -11,6 +11,7 @@ import (
 	bolt "go.etcd.io/bbolt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 func TestCheckSpace(t *testing.T) {
@@ -47,7 +48,7 @@ func TestScheduleAfterTheClockWasSetBack(t *testing.T) {
 	begin := time.Now()
 
 	stop := run(t, &snapshot.Schedule{Client: client, DataDir: dir, Dir: dir, Interval: time.Hour, Retention: 2, Metrics: made})
-	waitFor(t, "snapshot", func() bool { return value(lastSuccess) > 0 })
+	await.Until(t, "snapshot", func() bool { return value(lastSuccess) > 0 })
 	stop()
 
 	if got := value(lastSuccess); got > float64(begin.Add(time.Hour).Unix()) {

@@ -3,7 +3,6 @@ package snapshot_test
 import (
 	"strings"
 	"testing"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/component-base/metrics"
@@ -11,8 +10,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
-
-const eventually = time.Minute
 
 func startEtcd(t *testing.T) *clientv3.Client {
 	t.Helper()
@@ -55,15 +52,5 @@ func measured(t *testing.T) (*snapshot.Metrics, func(name string) float64) {
 		t.Fatalf("no metric %s", name)
 
 		return 0
-	}
-}
-
-func waitFor(t *testing.T, what string, done func() bool) {
-	t.Helper()
-
-	for deadline := time.Now().Add(eventually); !done(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no %s", what)
-		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/upkeep"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 const (
@@ -78,7 +79,7 @@ func (e *tended) look() {
 func (e *tended) lookUntil(what string, done func() bool) {
 	e.t.Helper()
 
-	for deadline := time.Now().Add(time.Minute); !done(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(await.Limit); !done(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			e.t.Fatalf("no %s; the file has %v bytes, %v in use", what, e.metric("omni_apiserver_etcd_db_size_bytes", ""),
 				e.metric("omni_apiserver_etcd_db_in_use_bytes", ""))
