@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	apidiscoveryv2 "k8s.io/api/apidiscovery/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -86,37 +85,4 @@ func (s *server) fastest(t *testing.T, path, accept string, enough time.Duration
 	}
 
 	return status, body, took
-}
-
-func TestAggregatedDiscovery(t *testing.T) {
-	const (
-		accept = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-		// fast is far more than discovery needs without storage, and far less than a storage timeout.
-		fast = 500 * time.Millisecond
-	)
-
-	s := startServer(t)
-
-	status, body, took := s.fastest(t, "/apis", accept, fast)
-	if took > fast {
-		t.Errorf("took %s", took)
-	}
-
-	if status != http.StatusOK {
-		t.Fatalf("status %d: %s", status, body)
-	}
-
-	var list apidiscoveryv2.APIGroupDiscoveryList
-	if err := json.Unmarshal(body, &list); err != nil {
-		t.Fatal(err)
-	}
-
-	if len(list.Items) != 1 || list.Items[0].Name != "omni.texashpc.com" || len(list.Items[0].Versions) != 1 {
-		t.Fatalf("groups %s", body)
-	}
-
-	version := list.Items[0].Versions[0]
-	if version.Version != "v1alpha1" || len(version.Resources) != len(kinds) {
-		t.Errorf("version %s with %d resources, want v1alpha1 with %d", version.Version, len(version.Resources), len(kinds))
-	}
 }

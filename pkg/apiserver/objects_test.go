@@ -111,18 +111,6 @@ func TestFieldValidation(t *testing.T) {
 	}
 }
 
-func TestRequestSize(t *testing.T) {
-	s := startServer(t)
-
-	large := strings.Replace(clusterJSON("large"), `{"name":"large"}`,
-		`{"name":"large","annotations":{"a":"`+strings.Repeat("x", 2<<20)+`"}}`, 1)
-
-	answer := s.mustCall(t, http.StatusRequestEntityTooLarge, http.MethodPost, clusters, "application/json", large)
-	if answer["message"] != "Request entity too large: limit is 1048576" {
-		t.Errorf("message %q", answer["message"])
-	}
-}
-
 // A kind's rules do not run while an object is being deleted. Without a separate limit a client could then store an
 // object that cannot be decoded again, and nobody could list the kind.
 func TestNestingIsBoundedWhileBeingDeleted(t *testing.T) {
@@ -275,15 +263,5 @@ spec:
 		s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, "application/json", created)
 		s.mustCall(t, http.StatusOK, http.MethodPatch, clusters+"/"+name, "application/strategic-merge-patch+json", `{"metadata":{"finalizers":["example.com/a"]}}`)
 		check(name, "strategic merge patch of a list that is merged")
-	}
-}
-
-func TestGenerateName(t *testing.T) {
-	s := startServer(t)
-	body := strings.Replace(clusterJSON("x"), `"metadata":{"name":"x"}`, `"metadata":{"generateName":"run-"}`, 1)
-
-	object := s.mustCall(t, http.StatusCreated, http.MethodPost, clusters, "application/json", body)
-	if name, _ := object["metadata"].(map[string]any)["name"].(string); !strings.HasPrefix(name, "run-") || len(name) != len("run-")+5 {
-		t.Errorf("name %q", name)
 	}
 }
