@@ -9,10 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v4/pkg/release/common"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // The manifest of a revision is not forced over what a later one has made, or is making: a correction may have waited for room.
@@ -69,7 +70,7 @@ func TestOnlyTheLatestRevisionIsCorrected(t *testing.T) {
 func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 	r := newTried(t)
 
-	var large strings.Builder // not its text takes much, but its values do: it has to be read within a second
+	var large strings.Builder // not its text takes much, but its values do
 	for i := range 4000 {
 		fmt.Fprintf(&large, ", a%d: b", i)
 	}
@@ -100,10 +101,7 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 
 	go correct(ctx, refuse)
 
-	for waiters(recordMemory) == 0 {
-		time.Sleep(time.Millisecond)
-	}
-
+	await.Until(t, "it waits for room", func() bool { return waiters(recordMemory) > 0 })
 	cancel()
 
 	var failure *Error
@@ -112,10 +110,12 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 	}
 
 	// Time that is over is no stop.
-	impatient, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
+	impatient := newImpatient(t)
 
 	go correct(impatient, refuse)
+
+	await.Until(t, "it waits for room", func() bool { return waiters(recordMemory) > 0 })
+	impatient.end()
 
 	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonUnavailable || asked.Load() > 0 {
 		t.Errorf("%v, after it asked %d times", err, asked.Load())
@@ -136,6 +136,33 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 	}
 
 	recordMemory.wantEmpty(t)
+}
+
+// impatient is a context whose time is over when its test says so.
+type impatient struct {
+	context.Context
+
+	done chan struct{}
+	end  func()
+}
+
+func newImpatient(t *testing.T) *impatient {
+	t.Helper()
+
+	done := make(chan struct{})
+
+	return &impatient{Context: t.Context(), done: done, end: sync.OnceFunc(func() { close(done) })}
+}
+
+func (i *impatient) Done() <-chan struct{} { return i.done }
+
+func (i *impatient) Err() error {
+	select {
+	case <-i.done:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
 }
 
 // A correction that does not return is left alone at its end, so that the release can be upgraded, or let go, in spite of it.
@@ -168,19 +195,13 @@ func TestACorrectionThatDoesNotReturnIsLeftAlone(t *testing.T) {
 	<-reached
 	cancel()
 
-	select {
-	case err := <-ended:
-		var failure *Error
-		if !errors.As(err, &failure) || failure.Reason != ReasonTimeout || failure.Still == nil {
-			t.Fatalf("got %v", err)
-		}
-
-		close(end)
-		<-failure.Still
-	case <-time.After(10 * time.Second):
-		close(end)
-		t.Error("it is waited for")
+	var failure *Error
+	if err := await.Receive(t, "it is left alone", ended); !errors.As(err, &failure) || failure.Reason != ReasonTimeout || failure.Still == nil {
+		t.Fatalf("got %v", err)
 	}
+
+	close(end)
+	<-failure.Still
 
 	if r.of("one") != "" {
 		t.Error("it has written after its end")

@@ -18,6 +18,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -85,10 +86,7 @@ func TestEchoedCredentialsAreRemoved(t *testing.T) {
 			"uninstall": run(ActionUninstall, nil),
 		} {
 			t.Run(doing+" with a "+name, func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-				defer cancel()
-
-				err := do(ctx)
+				err := do(await.Context(t))
 
 				var failure *Error
 				if !errors.As(err, &failure) {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -49,7 +50,7 @@ func newTried(t *testing.T) *tried {
 		fakeCluster: cluster, t: t,
 		client: New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Renderers: pool, Validated: allKinds{}}, logr.Discard(), time.Second),
 		// Nothing is waited for: a fake has no controllers.
-		settings: Settings{Timeout: 20 * time.Second, MaxHistory: 10}, wanted: Wanted{Owner: "uid-1", Retries: 1},
+		settings: Settings{Timeout: await.Limit, MaxHistory: 10}, wanted: Wanted{Owner: "uid-1", Retries: 1},
 	}
 }
 
@@ -80,7 +81,7 @@ func (r *tried) stepUntil(ctx context.Context, chart chartserver.Chart) (Action,
 	wanted.Attempt = wanted.Content
 	decision := Decide(wanted, observed, time.Now())
 
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, await.Limit)
 	defer cancel()
 
 	return decision.Action, r.client.Run(ctx, Request{

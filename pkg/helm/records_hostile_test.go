@@ -20,6 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // largeManifest is one ConfigMap with so many maps of one key.
@@ -100,7 +101,7 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 		})
 	}
 
-	rollBack := func(ctx context.Context) error { return rollBackWithin(ctx, time.Minute) }
+	rollBack := func(ctx context.Context) error { return rollBackWithin(ctx, await.Limit) }
 
 	busy := tenantRecordBytes - int64(foreigntest.Load(30*mib))
 	release := mustTry(t, recordMemory, "busy", busy)
@@ -108,24 +109,26 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 
 	go func() { ended <- rollBack(t.Context()) }()
 
-	for waiters(recordMemory) == 0 {
-		time.Sleep(time.Millisecond)
-	}
+	await.Until(t, "it waits for room", func() bool { return waiters(recordMemory) > 0 })
 
 	if held, _ := recordMemory.bytes.Load(); held != busy {
 		t.Errorf("%d MiB are held beside what was there before", (held-busy)>>20)
 	}
 
-	impatient, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-	defer cancel()
+	impatient := newImpatient(t)
+
+	go func() { ended <- rollBack(impatient) }()
+
+	await.Until(t, "another one waits", func() bool { return waiters(recordMemory) > 1 })
+	impatient.end()
 
 	var failure *Error
-	if err := rollBack(impatient); !errors.As(err, &failure) || failure.Reason != ReasonInterrupted || !strings.Contains(err.Error(), "wait until other large records") {
+	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonInterrupted || !strings.Contains(err.Error(), "wait until other large records") {
 		t.Errorf("got %v", err)
 	}
 
 	// Time that is over in such a wait is no failure of the release.
-	if err := rollBackWithin(t.Context(), 3*time.Second); !errors.As(err, &failure) || failure.Reason != ReasonUnavailable || !strings.Contains(err.Error(), "rollback was not tried: wait until other large records") {
+	if err := rollBackWithin(t.Context(), 10*time.Second); !errors.As(err, &failure) || failure.Reason != ReasonUnavailable || !strings.Contains(err.Error(), "rollback was not tried: wait until other large records") {
 		t.Errorf("got %v", err)
 	}
 

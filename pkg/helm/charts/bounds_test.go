@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
@@ -84,11 +83,10 @@ func TestRegistriesThatSwitchProtocols(t *testing.T) {
 
 			var err error
 
-			begin := time.Now()
 			foreigntest.WantPeak(t, 32<<20, func() { _, err = fetch(newFetcher(charts.Options{}), one) })
 
-			if err == nil || !strings.Contains(err.Error(), "another protocol") || time.Since(begin) > 20*time.Second {
-				t.Errorf("%s, endless %t: %v, %s", path, endless, err, time.Since(begin))
+			if err == nil || !strings.Contains(err.Error(), "another protocol") {
+				t.Errorf("%s, endless %t: %v", path, endless, err)
 			}
 
 			registry.Close()

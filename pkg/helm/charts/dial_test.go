@@ -11,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -66,7 +67,7 @@ func (f *forbidden) wantUntouched(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_ = last.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = last.SetReadDeadline(time.Now().Add(await.Limit))
 	_, _ = last.Read(make([]byte, 1)) // it is closed when it was counted
 	_ = last.Close()
 

@@ -21,13 +21,8 @@ func TestAServerThatHangs(t *testing.T) {
 	repository := startRepository(t)
 	repository.Handle("/index.yaml", func(_ http.ResponseWriter, request *http.Request) { <-request.Context().Done() })
 
-	begun := time.Now()
 	_, err := fetch(newFetcher(charts.Options{Timeout: 200 * time.Millisecond}), charts.Source{Repository: repository.URL(), Chart: "demo"})
 	wantReason(t, err, charts.Timeout, "did not answer in time")
-
-	if took := time.Since(begun); took > 5*time.Second {
-		t.Errorf("took %s", took)
-	}
 }
 
 // A host that hangs in the middle of its answers leaves room for others.

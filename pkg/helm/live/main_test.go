@@ -21,6 +21,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/rendertest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 )
@@ -101,7 +102,7 @@ func newReleaseFor(t *testing.T, config *rest.Config) *release {
 	return &release{
 		t: t, namespace: namespace, logged: logged,
 		client:   helm.New(helm.Target{Config: config, Name: "demo", Namespace: namespace, Renderers: renderers}, log, 5*time.Second),
-		settings: helm.Settings{Timeout: 20 * time.Second, CreateNamespace: true, MaxHistory: 10},
+		settings: helm.Settings{Timeout: await.Limit, CreateNamespace: true, MaxHistory: 10},
 		wanted:   helm.Wanted{Owner: "uid-1", Retries: 1},
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/action"
@@ -22,6 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
@@ -51,7 +51,7 @@ func (r *release) installByHand(manager string, packed chartserver.Chart) {
 	r.as(manager, packed, func(chart *chart.Chart) error {
 		install := action.NewInstall(r.byHand())
 		install.ReleaseName, install.Namespace, install.CreateNamespace = "demo", r.namespace, true
-		install.Timeout, install.WaitStrategy = 10*time.Second, kube.HookOnlyStrategy
+		install.Timeout, install.WaitStrategy = await.Limit, kube.HookOnlyStrategy
 
 		_, err := install.Run(chart, nil)
 
@@ -66,7 +66,7 @@ func (r *release) upgradeByHand(manager string, packed chartserver.Chart) {
 	r.as(manager, packed, func(chart *chart.Chart) error {
 		upgrade := action.NewUpgrade(r.byHand())
 		upgrade.Namespace, upgrade.ForceConflicts = r.namespace, true
-		upgrade.Timeout, upgrade.WaitStrategy = 10*time.Second, kube.HookOnlyStrategy
+		upgrade.Timeout, upgrade.WaitStrategy = await.Limit, kube.HookOnlyStrategy
 
 		_, err := upgrade.Run("demo", chart, nil)
 

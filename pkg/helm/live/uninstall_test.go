@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // has reports whether a ConfigMap is there.
@@ -221,7 +222,7 @@ func TestAnUninstallGoesOnBehindItsHooks(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	r.settings.Timeout = 20 * time.Second
+	r.settings.Timeout = await.Limit
 	r.want(helm.ActionUninstall, chart, "")
 
 	if r.has("held") || r.numbers() != nil || r.job("hook").UID != hook {

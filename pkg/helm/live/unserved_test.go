@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 const unservedGroup = "unserved.example.com"
@@ -43,7 +44,7 @@ func awaitGroup(t *testing.T, said func(error) bool) {
 	var err error
 
 	client := cluster.Client().Discovery().RESTClient()
-	awaited := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+	awaited := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, await.Limit, true, func(ctx context.Context) (bool, error) {
 		for _, path := range []string{"/apis/" + unservedGroup, "/apis/" + unservedGroup + "/v1"} {
 			err = client.Get().AbsPath(path).MaxRetries(0).Do(ctx).Error()
 		}
@@ -98,7 +99,7 @@ func awaitNoCRD(t *testing.T, kind string) {
 
 	var err error
 
-	awaited := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 20*time.Second, true, func(context.Context) (bool, error) {
+	awaited := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, await.Limit, true, func(context.Context) (bool, error) {
 		_, err = findCRD(t, kind)
 
 		return apierrors.IsNotFound(err), nil

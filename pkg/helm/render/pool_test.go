@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // children are the processes of this one that are workers.
@@ -55,15 +56,7 @@ func children(t *testing.T) []int {
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
 
-	for range 6000 {
-		if done() {
-			return
-		}
-
-		time.Sleep(10 * time.Millisecond)
-	}
-
-	t.Fatalf("%s: not yet", what)
+	await.Until(t, what, done)
 }
 
 // hold is a chart that waits in a lookup, and the lookup.
