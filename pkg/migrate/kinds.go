@@ -52,7 +52,7 @@ func kinds() []kind {
 		kindOf("OmniKubeconfigExport", "omnikubeconfigexports", adaptExport,
 			validation.ValidateOmniKubeconfigExport, validation.WarningsForOmniKubeconfigExport),
 		kindOf("OmniSecretSync", "omnisecretsyncs", adaptSync,
-			validation.ValidateOmniSecretSync, validation.WarningsForOmniSecretSync).permittedBy("adopt"),
+			validation.ValidateOmniSecretSync, func(*v1alpha1.OmniSecretSync) []string { return nil }).permittedBy("adopt"),
 		kindOf("OmniHelmRelease", "omnihelmreleases", adaptRelease,
 			validation.ValidateOmniHelmRelease, validation.WarningsForOmniHelmRelease).permittedBy("takeOwnership"),
 	}

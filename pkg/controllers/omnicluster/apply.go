@@ -41,7 +41,7 @@ func (r *reconciler) apply(ctx context.Context, s *scope) (loop.Outcome, error) 
 	secondWriter := r.noteWrites(s, found.taken)
 
 	found.refusals = recent.next(result.Refused)
-	r.keepRefusals(s, found.refusals)
+	r.processStates.of(s.cluster).refusals = keptRefusals{asked: askedFor(s), refusals: found.refusals}
 
 	// What the copy says of the cluster may still be from before our changes.
 	if len(found.changed()) > 0 {

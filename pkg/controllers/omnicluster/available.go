@@ -22,7 +22,10 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome
 		return loop.Outcome{}, errors.New(omni.Message(err))
 	}
 
-	hideSecrets(ctx, s, &status.Manifests)
+	// Whole manifests can come from Secrets, with the names of their objects.
+	for _, objects := range []*observe.Objects{&status.Manifests.Pending, &status.Manifests.Deleting} {
+		objects.First = s.rendered.secrets.Clean(ctx, objects.First)
+	}
 
 	s.remote = &status
 
@@ -44,13 +47,6 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome
 	}
 
 	return loop.Continue(v1alpha1.ReasonRunning, "%s", message+r.whatWent(s)), nil
-}
-
-// hideSecrets removes what came from Secrets from the names of objects: whole manifests can come from one.
-func hideSecrets(ctx context.Context, s *scope, manifests *observe.Manifests) {
-	for _, objects := range []*observe.Objects{&manifests.Pending, &manifests.Deleting} {
-		objects.First = s.rendered.secrets.Clean(ctx, objects.First)
-	}
 }
 
 // isStarting reports whether Kubernetes has not yet been seen to work in this very cluster. A cluster whose ID is

@@ -47,8 +47,10 @@ func (r *reconciler) readCluster(ctx context.Context, s *scope) (loop.Outcome, e
 // ownerState reports whether the object whose mark the cluster carries exists in this management cluster. A cluster is taken
 // over on no evidence of a cache, which lacks what is new and namespaces that are not watched.
 func (r *reconciler) ownerState(ctx context.Context, s *scope, live omni.Live) (consent.OwnerState, error) {
-	marks := live.Marks
-	if !live.Exists || marks.UID == "" || s.owns(live) || !s.hubs.Ours(marks.Hub) || !isObjectName(marks.Namespace, marks.Name) {
+	marks := live.Marks // foreign text
+	isName := len(validation.IsDNS1123Label(marks.Namespace)) == 0 && len(validation.IsDNS1123Subdomain(marks.Name)) == 0
+
+	if !live.Exists || marks.UID == "" || s.owns(live) || !s.hubs.Ours(marks.Hub) || !isName {
 		return consent.OwnerUnknown, nil
 	}
 
@@ -90,11 +92,6 @@ func readOwner(ctx context.Context, reader client.Reader, s *scope, live omni.Li
 	default:
 		return consent.OwnerMadeAnew, nil
 	}
-}
-
-// isObjectName reports whether an object can have that name: marks are foreign text.
-func isObjectName(namespace, name string) bool {
-	return len(validation.IsDNS1123Label(namespace)) == 0 && len(validation.IsDNS1123Subdomain(name)) == 0
 }
 
 // catchUp waits a moment for the local copy to show our own last writes. Otherwise each write would cause a run with

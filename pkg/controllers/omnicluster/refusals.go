@@ -48,11 +48,6 @@ func (r *reconciler) recentRefusals(s *scope) recentRefusals {
 	return recent
 }
 
-// keepRefusals stores the refusals of a run.
-func (r *reconciler) keepRefusals(s *scope, refusals []refusal) {
-	r.processStates.of(s.cluster).refusals = keptRefusals{asked: askedFor(s), refusals: refusals}
-}
-
 // askedFor returns a key of the desired state: when it changes, refused changes are tried again at once. A turn in a rollout
 // is a part of it: Omni may take together with the changes of the turn what it refused without them.
 func askedFor(s *scope) string {

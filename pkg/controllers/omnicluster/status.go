@@ -85,20 +85,16 @@ func (r *reconciler) reportPlan(ctx context.Context, s *scope) {
 	}
 }
 
-// storeTurn writes the state of the cluster's turn in a rollout into the status. The run that finds the cluster Ready
-// stores that, too: the next run may be one without a plan, which takes the condition away.
+// storeTurn writes the state of the cluster's turn in a rollout into the status. The run that finds the cluster Ready, because
+// its last phase went well, stores that, too: the next run may be one without a plan, which takes the condition away. That of a
+// suspended cluster stays as it was.
 func storeTurn(s *scope, after *v1alpha1.OmniClusterRollout) {
-	if after != nil && becomesReady(s.cluster) {
+	ready := !s.cluster.Spec.Suspend && apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionAvailable)
+	if after != nil && ready {
 		after.Governed = true
 	}
 
 	s.cluster.Status.Rollout = after
-}
-
-// becomesReady reports whether the run that reports a status ends with the condition Ready: its last phase was reached, and
-// went well. That of a suspended cluster stays as it was.
-func becomesReady(cluster *v1alpha1.OmniCluster) bool {
-	return !cluster.Spec.Suspend && apimeta.IsStatusConditionTrue(cluster.Status.Conditions, v1alpha1.ConditionAvailable)
 }
 
 // reportSynced writes the result of applying the plan into the status.

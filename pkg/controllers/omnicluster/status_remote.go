@@ -25,8 +25,10 @@ func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.Om
 	}
 
 	for _, set := range status.MachineSets {
+		// Omni's own verdict may be about the size that the set had before.
+		ready := set.Known && set.Ready && !set.TearingDown && set.Machines.Requested == set.Desired
 		remote.MachineSets = append(remote.MachineSets, v1alpha1.MachineSetStatus{
-			Name: set.Name, Phase: set.Phase, Ready: setReady(set), Machines: machineCounts(set.Machines), LockedUpdates: int32(set.LockedUpdates), //nolint:gosec // a count of machines
+			Name: set.Name, Phase: set.Phase, Ready: ready, Machines: machineCounts(set.Machines), LockedUpdates: int32(set.LockedUpdates), //nolint:gosec // a count of machines
 		})
 	}
 
@@ -39,12 +41,6 @@ func remoteStatus(status observe.Status, described map[string]bool) *v1alpha1.Om
 	}
 
 	return remote
-}
-
-// setReady reports whether a set has its desired state. Omni's own verdict is not enough: it may be about the size that
-// the set had before.
-func setReady(set observe.MachineSet) bool {
-	return set.Known && set.Ready && !set.TearingDown && set.Machines.Requested == set.Desired
 }
 
 func machineCounts(machines observe.Machines) v1alpha1.MachineCounts {

@@ -30,7 +30,7 @@ func upgradeFacts(cluster *v1alpha1.OmniCluster, gate consent.Gate) consent.Fact
 	return consent.Facts{
 		Cluster: cluster, Now: wednesday, Gate: gate,
 		Plan: &plan.Plan{Changes: []plan.Change{{
-			Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: testCluster, Kind: plan.KindKubernetesVersion, Digest: "d",
+			Action: plan.ActionUpdate, Type: plan.TypeCluster, ID: testCluster, Kind: v1alpha1.ChangeKubernetesVersion, Digest: "d",
 		}}},
 	}
 }

@@ -22,7 +22,9 @@ func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus
 	runs, _, _ := observe.Running(*s.remote)
 	runs = runs && status.Omni != nil && !status.Starting
 
-	if !runs || hasOtherVersions(before, *s.remote) {
+	// Omni was told to run other versions.
+	other := before == nil || before.KubernetesVersion != withV(s.remote.KubernetesVersion) || before.TalosVersion != withV(s.remote.TalosVersion)
+	if !runs || other {
 		state.unwell = r.options.Now()
 	}
 
@@ -56,9 +58,4 @@ func (r *reconciler) knownWell(cluster *v1alpha1.OmniCluster) time.Time {
 	}
 
 	return now
-}
-
-// hasOtherVersions reports whether Omni was told to run other versions than those that the status has.
-func hasOtherVersions(before *v1alpha1.OmniClusterRemoteStatus, remote observe.Status) bool {
-	return before == nil || before.KubernetesVersion != withV(remote.KubernetesVersion) || before.TalosVersion != withV(remote.TalosVersion)
 }

@@ -92,26 +92,27 @@ func (r *reconciler) uninstall(ctx context.Context, s *scope) loop.Outcome {
 	}
 
 	s.seen = observed.Latest() != nil
+	owner, hub := marked(observed).Owner, marked(observed).Hub
 
 	switch {
 	case !s.seen:
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is gone")
-	case ownerOf(observed) == "" && s.release.Status.Revision > 0:
+	case owner == "" && s.release.Status.Revision > 0:
 		r.left(s, unmarked)
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release does not bear this object's mark any more")
-	case ownerOf(observed) != string(s.release.UID):
+	case owner != string(s.release.UID):
 		r.left(s, "it is not this object's")
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is not this object's")
-	case !s.opened.Hubs.Ours(hubOf(observed)):
-		r.left(s, s.opened.Hubs.Differ(hubOf(observed)))
+	case !s.opened.Hubs.Ours(hub):
+		r.left(s, s.opened.Hubs.Differ(hub))
 
 		return loop.Continue(v1alpha1.ReasonDeleting, "the release is another hub's")
 	}
 
 	// What the former hub may be at work on gets its time. A mark without a hub needs none: the record is about to go.
-	if hubOf(observed) != "" {
+	if hub != "" {
 		if outcome := r.mark(ctx, s, observed); !outcome.Continues() {
 			return r.holdUp(s, outcome.Reason(), outcome.Message())
 		}

@@ -16,7 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
-// marked returns the newest revision with a mark of ownership, or nil: a revision that another client adds does not
+// marked returns the newest revision with a mark of ownership, or an empty one: a revision that another client adds does not
 // change the owner.
 func marked(observed helm.Observed) *helm.Revision {
 	for i := range observed.Revisions {
@@ -25,24 +25,7 @@ func marked(observed helm.Observed) *helm.Revision {
 		}
 	}
 
-	return nil
-}
-
-// ownerOf and hubOf return the owner and the hub in the mark of a release; empty if there is none.
-func ownerOf(observed helm.Observed) string {
-	if revision := marked(observed); revision != nil {
-		return revision.Owner
-	}
-
-	return ""
-}
-
-func hubOf(observed helm.Observed) string {
-	if revision := marked(observed); revision != nil {
-		return revision.Hub
-	}
-
-	return ""
+	return &helm.Revision{}
 }
 
 // withoutForeignDigests removes the digests of others' revisions: a release that is taken over always gets a new
@@ -65,7 +48,7 @@ const unmarked = "none of its revisions bears this object's mark any more: they 
 // claim has the facts that decide to whom a release belongs.
 type claim struct {
 	uid string // of the OmniHelmRelease
-	// owner and hub are those of the release, by ownerOf and hubOf.
+	// owner and hub are those in the mark of the release; empty if it has none.
 	owner, hub string
 	// hubs are the hubs whose marks count as ours; names has what can name a previous one.
 	hubs  hubs.Hubs
@@ -132,7 +115,7 @@ func (c claim) who() string {
 func (r *reconciler) foreign(ctx context.Context, s *scope, observed helm.Observed) (reason, why string, err error) {
 	release := s.release
 	c := claim{
-		uid: string(release.UID), owner: ownerOf(observed), hub: hubOf(observed), hubs: s.opened.Hubs, names: s.opened.Names,
+		uid: string(release.UID), owner: marked(observed).Owner, hub: marked(observed).Hub, hubs: s.opened.Hubs, names: s.opened.Names,
 		exists: !isAbsent(observed),
 		known:  release.Status.Revision > 0, take: release.Spec.TakeOwnership,
 	}
@@ -167,7 +150,7 @@ func (r *reconciler) ownerName(ctx context.Context, uid string) (string, error) 
 // that was taken over. That is one write of the record's labels, and no revision.
 func (r *reconciler) mark(ctx context.Context, s *scope, observed helm.Observed) loop.Outcome {
 	revision := marked(observed)
-	if revision == nil || revision.Owner != string(s.release.UID) || revision.Hub == r.options.HubID {
+	if revision.Owner != string(s.release.UID) || revision.Hub == r.options.HubID {
 		return loop.Proceed()
 	}
 

@@ -36,7 +36,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 	}
 
 	// A release that is about to be taken over does not belong to this object yet.
-	if s.observed != nil && (s.latest() == nil || ownerOf(*s.observed) == string(s.release.UID)) {
+	if s.observed != nil && (s.latest() == nil || marked(*s.observed).Owner == string(s.release.UID)) {
 		r.reportRevisions(ctx, s)
 	}
 

@@ -25,7 +25,7 @@ func (r *reconciler) findUnrecorded(ctx context.Context, s *scope) (found bool, 
 		return false, nil
 	}
 
-	if observed.Latest() == nil || ownerOf(observed) != string(release.UID) {
+	if observed.Latest() == nil || marked(observed).Owner != string(release.UID) {
 		return false, nil
 	}
 

@@ -104,26 +104,20 @@ func replaced(s *scope) loop.Outcome {
 
 // explain converts the class of a failure into the outcome for the user.
 func explain(class omni.Class, s *scope, message string) loop.Outcome {
-	where := fmt.Sprintf("OmniConnection %q", s.connection.Name)
+	message = fmt.Sprintf("OmniConnection %q: %s", s.connection.Name, message)
 
-	switch class { // the rest heals by itself
-	case omni.ClassDenied:
-		return loop.Stall(v1alpha1.ReasonPermissionDenied, "%s: %s", where, message)
-	case omni.ClassUnauthenticated:
-		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s: %s", where, message)
-	case omni.ClassKeyExpired:
-		return loop.Stall(v1alpha1.ReasonKeyExpired, "%s: %s", where, message)
-	case omni.ClassKeyInvalid:
-		return loop.Stall(v1alpha1.ReasonKeyInvalid, "%s: %s", where, message)
-	case omni.ClassTooMuchData:
-		return loop.Stall(v1alpha1.ReasonTooMuchData, "%s: %s", where, message)
-	case omni.ClassRefused:
-		return loop.Stall(v1alpha1.ReasonRefused, "%s: %s", where, message)
-	case omni.ClassTLS:
-		return loop.Stall(v1alpha1.ReasonTLSFailed, "%s: %s", where, message)
-	case omni.ClassNotReady, omni.ClassGone:
-		return loop.Wait(time.Second, v1alpha1.ReasonClusterNotInOmni, "%s: %s", where, message)
+	stalled := map[omni.Class]string{ // the rest heals by itself
+		omni.ClassDenied: v1alpha1.ReasonPermissionDenied, omni.ClassUnauthenticated: v1alpha1.ReasonUnauthenticated,
+		omni.ClassKeyExpired: v1alpha1.ReasonKeyExpired, omni.ClassKeyInvalid: v1alpha1.ReasonKeyInvalid,
+		omni.ClassTooMuchData: v1alpha1.ReasonTooMuchData, omni.ClassRefused: v1alpha1.ReasonRefused, omni.ClassTLS: v1alpha1.ReasonTLSFailed,
+	}
+
+	switch reason := stalled[class]; {
+	case reason != "":
+		return loop.Stall(reason, "%s", message)
+	case class == omni.ClassNotReady, class == omni.ClassGone:
+		return loop.Wait(time.Second, v1alpha1.ReasonClusterNotInOmni, "%s", message)
 	default:
-		return loop.Wait(callPause, v1alpha1.ReasonUnreachable, "%s: %s", where, message)
+		return loop.Wait(callPause, v1alpha1.ReasonUnreachable, "%s", message)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
@@ -208,5 +209,6 @@ func (r *reconciler) times() times { return times{now: r.options.Now(), differ: 
 func (r *reconciler) gone(name types.NamespacedName) {
 	r.requests.forget(name)
 	r.corrections.Delete(name)
-	r.forgetMetrics(name)
+	r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
+	r.options.Kubeconfigs.Forget(name)
 }

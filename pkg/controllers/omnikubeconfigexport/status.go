@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -51,9 +50,4 @@ func (r *reconciler) measure(export *v1alpha1.OmniKubeconfigExport) {
 	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, export.Status.Conditions, export.Spec.ClusterRef.Name)
 	r.options.Kubeconfigs.SetExpiration(name, expires)
 	r.options.Kubeconfigs.SetRenewal(name, due)
-}
-
-func (r *reconciler) forgetMetrics(name types.NamespacedName) {
-	r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
-	r.options.Kubeconfigs.Forget(name)
 }

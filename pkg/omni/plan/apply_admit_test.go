@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
@@ -20,14 +21,14 @@ func TestVersionsWaitForTheirTurn(t *testing.T) {
 	document := strings.NewReplacer("v1.35.0", "v1.36.1", "v1.13.2", "v1.13.3", "name: demo\n", "name: demo\nlabels: {team: a}\n").Replace(runningTemplate)
 
 	for name, test := range map[string]struct {
-		admitted          []Kind
+		admitted          []v1alpha1.ChangeKind
 		kubernetes, talos string
 		held, waiting     []string
 	}{
 		"both wait":      {nil, "1.35.0", "1.13.2", []string{"TalosVersion", "KubernetesVersion"}, nil},
-		"Talos may":      {[]Kind{KindTalosVersion}, "1.35.0", "1.13.3", []string{"KubernetesVersion"}, nil},
-		"Kubernetes may": {[]Kind{KindKubernetesVersion}, "1.36.1", "1.13.2", []string{"TalosVersion"}, nil},
-		"both may":       {[]Kind{KindTalosVersion, KindKubernetesVersion}, "1.35.0", "1.13.3", nil, []string{"KubernetesVersion"}},
+		"Talos may":      {[]v1alpha1.ChangeKind{v1alpha1.ChangeTalosVersion}, "1.35.0", "1.13.3", []string{"KubernetesVersion"}, nil},
+		"Kubernetes may": {[]v1alpha1.ChangeKind{v1alpha1.ChangeKubernetesVersion}, "1.36.1", "1.13.2", []string{"TalosVersion"}, nil},
+		"both may":       {[]v1alpha1.ChangeKind{v1alpha1.ChangeTalosVersion, v1alpha1.ChangeKubernetesVersion}, "1.35.0", "1.13.3", nil, []string{"KubernetesVersion"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			st := omnitest.NewFakeOmni()
@@ -80,7 +81,7 @@ func TestVersionsWaitForTheirTurn(t *testing.T) {
 
 func parts(changes []Change) (found []string) {
 	for _, change := range changes {
-		found = append(found, change.Part)
+		found = append(found, string(change.Part))
 	}
 
 	return found

@@ -47,7 +47,9 @@ func holdBack(steps []step, consent, admit func(Change) bool) []bool {
 		}
 	}
 
-	behind := newAffected()
+	behind := affected{
+		sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}, manifests: map[string]bool{}, lacking: map[string]bool{},
+	}
 
 	for i, s := range steps {
 		isLastOfSet := s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy && s.change.needsConsent()
@@ -74,12 +76,6 @@ type affected struct {
 	sets, machines, controlPlanes, manifests, lacking map[string]bool
 
 	moves []move
-}
-
-func newAffected() affected {
-	return affected{
-		sets: map[string]bool{}, machines: map[string]bool{}, controlPlanes: map[string]bool{}, manifests: map[string]bool{}, lacking: map[string]bool{},
-	}
 }
 
 // add records a held step.
@@ -137,22 +133,7 @@ func (a *affected) holds(s step) bool {
 		return a.sets[s.set] || a.controlPlanes[s.set] && s.change.Action == ActionCreate
 	}
 
-	removes := s.change.Action == ActionDestroy ||
-		s.change.Action == ActionUpdate && s.change.Type == omnires.KernelArgsType
+	removes := s.change.Action == ActionDestroy || s.change.Action == ActionUpdate && s.change.Type == omnires.KernelArgsType
 
-	if !removes {
-		return false
-	}
-
-	if a.sets[s.set] {
-		return true
-	}
-
-	for _, machine := range s.machines {
-		if a.machines[machine] {
-			return true
-		}
-	}
-
-	return false
+	return removes && (a.sets[s.set] || slices.ContainsFunc(s.machines, func(machine string) bool { return a.machines[machine] }))
 }

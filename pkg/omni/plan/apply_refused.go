@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"slices"
 
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
@@ -96,17 +97,12 @@ func (r *refusals) stop(s step) bool {
 		return true
 	}
 
-	for _, machine := range s.machines {
-		if r.machines[machine] || r.sets[r.wanted[machine]] {
-			return true
-		}
+	if slices.ContainsFunc(s.machines, func(machine string) bool { return r.machines[machine] || r.sets[r.wanted[machine]] }) {
+		return true
 	}
 
-	if !s.change.destroys() {
-		return false
-	}
-
-	return r.keeps[s.set] || r.newSetMissing && s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy
+	return s.change.destroys() &&
+		(r.keeps[s.set] || r.newSetMissing && s.change.Type == omnires.MachineSetType && s.change.Action == ActionDestroy)
 }
 
 // refusalOf returns the *ChangeError of a refused content; nil if the error is of another class.

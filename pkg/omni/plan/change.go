@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
@@ -56,11 +57,11 @@ type Change struct {
 	// loses in an adoption. Else it is empty. It is a part of Key: consent was given for no others.
 	Members string
 	// Kind is what the change is about, for a rollout.
-	Kind Kind
+	Kind v1alpha1.ChangeKind
 	// Part is the part of the Cluster that an update is about, the Kind of its version, if the update is split: see
 	// Options.Rollout; else if a version has to wait for the other one. Empty for a change of the whole resource, and for
 	// everything but the versions of a Cluster. It is a part of Key.
-	Part string
+	Part v1alpha1.ChangeKind
 	// From and To are the versions that such an update goes from and to.
 	From, To string
 	// Digest identifies the change with the content that it writes: 32 hexadecimal digits, in a plan with Options.Rollout;
@@ -82,7 +83,7 @@ type Change struct {
 func (c Change) Key() string {
 	key := strings.Join([]string{c.Type, c.ID, c.Created.UTC().Format(time.RFC3339Nano), c.OldSize, c.NewSize, c.Members}, "|")
 	if c.Part != "" {
-		key += "|" + c.Part
+		key += "|" + string(c.Part)
 	}
 
 	return key

@@ -138,12 +138,14 @@ func keptBy(ctx context.Context, st state.State, node, wanted resource.Resource,
 		return "", err
 	}
 
-	has, err := countNodes(ctx, st, set)
+	cluster, _ := set.Metadata().Labels().Get(omnires.LabelCluster)
+
+	nodes, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
 	if err != nil {
 		return "", err
 	}
 
-	size := omni.SizeOf(asked, 0)
+	size, has := omni.SizeOf(asked, 0), len(nodesBySet(staying(nodes))[id])
 	if size.Class == "" || !size.Unlimited && has > int(size.Count) {
 		return "", nil
 	}
@@ -178,26 +180,6 @@ func classSet(ctx context.Context, st state.State, id string) (set *omnires.Mach
 	set, isSet := item.(*omnires.MachineSet)
 
 	return set, isSet && set.Metadata().Phase() == resource.PhaseRunning && omni.SizeOf(set, 0).Class != "", nil
-}
-
-// countNodes counts the machines of a set, without those that leave it.
-func countNodes(ctx context.Context, st state.State, set *omnires.MachineSet) (int, error) {
-	cluster, _ := set.Metadata().Labels().Get(omnires.LabelCluster)
-
-	items, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
-	if err != nil {
-		return 0, err
-	}
-
-	count := 0
-
-	for _, item := range items {
-		if of, _ := item.Metadata().Labels().Get(omnires.LabelMachineSet); of == set.Metadata().ID() && item.Metadata().Phase() == resource.PhaseRunning {
-			count++
-		}
-	}
-
-	return count, nil
 }
 
 // describeOwner looks up the state of the cluster that has the resource.

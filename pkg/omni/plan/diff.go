@@ -66,7 +66,7 @@ func BoundedDiff(text string) string {
 }
 
 func diffKey(change Change) string {
-	return string(change.Action) + "|" + change.Type + "|" + change.ID + "|" + change.Part
+	return string(change.Action) + "|" + change.Type + "|" + change.ID + "|" + string(change.Part)
 }
 
 // inOrder sorts changes: destructive ones first, otherwise in the plan's order.

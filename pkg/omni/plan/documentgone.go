@@ -11,7 +11,9 @@ import (
 // its set or the cluster, too, so there only arguments that are dropped count.
 func (b planBuilder) losesDocument(s step) bool {
 	machine := s.change.Machine
-	if machine == "" || b.described[machine] || !b.keepsMachine(machine) {
+	listed := func(set SetState) bool { return slices.Contains(set.Machines, machine) }
+
+	if machine == "" || b.described[machine] || !slices.ContainsFunc(b.wanted, listed) {
 		return false
 	}
 
@@ -23,11 +25,6 @@ func (b planBuilder) losesDocument(s step) bool {
 	default:
 		return false
 	}
-}
-
-// keepsMachine reports whether a set of the template lists the machine.
-func (b planBuilder) keepsMachine(machine string) bool {
-	return slices.ContainsFunc(b.wanted, func(set SetState) bool { return slices.Contains(set.Machines, machine) })
 }
 
 func dropsKernelArgs(s step) bool {

@@ -5,45 +5,35 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-// Kind is what a change is about, for a rollout, which admits changes one cluster after the other. Its values are those
-// of the API's ChangeKind.
-type Kind string
-
-// The kinds. KindFree never waits for a rollout.
-const (
-	KindFree              Kind = ""
-	KindKubernetesVersion Kind = "KubernetesVersion"
-	KindTalosVersion      Kind = "TalosVersion"
-	KindMachineConfig     Kind = "MachineConfig"
-	KindMachineImage      Kind = "MachineImage"
-	KindMachineRemoval    Kind = "MachineRemoval"
-	KindManifests         Kind = "Manifests"
-)
+// KindFree is the kind of a change that never waits for a rollout.
+const KindFree v1alpha1.ChangeKind = ""
 
 // kindOf returns the kind of a step. A change of the configuration or the image of machines counts only if such
 // machines exist now: whether Talos reboots them cannot be predicted. The destroy of a Cluster is free: a deletion has
 // rules of its own.
-func (b planBuilder) kindOf(s step) Kind {
+func (b planBuilder) kindOf(s step) v1alpha1.ChangeKind {
 	switch s.change.Type {
 	case omnires.ClusterType:
 		return versionKind(s)
 	case omnires.MachineSetType, omnires.MachineSetNodeType:
 		return membershipKind(s)
 	case omnires.ConfigPatchType:
-		return b.ifMachines(s, KindMachineConfig)
+		return b.ifMachines(s, v1alpha1.ChangeMachineConfig)
 	case omnires.ExtensionsConfigurationType, omnires.KernelArgsType:
-		return b.ifMachines(s, KindMachineImage)
+		return b.ifMachines(s, v1alpha1.ChangeMachineImage)
 	case TypeManifestGroup:
-		return KindManifests
+		return v1alpha1.ChangeManifests
 	default:
 		return KindFree
 	}
 }
 
 // versionKind returns the kind of an update of a Cluster, which changes one version at most.
-func versionKind(s step) Kind {
+func versionKind(s step) v1alpha1.ChangeKind {
 	old, hadOld := s.old.(*omnires.Cluster)
 	updated, hasNew := s.new.(*omnires.Cluster)
 
@@ -55,21 +45,21 @@ func versionKind(s step) Kind {
 
 	switch {
 	case was.GetKubernetesVersion() != is.GetKubernetesVersion():
-		return KindKubernetesVersion
+		return v1alpha1.ChangeKubernetesVersion
 	case was.GetTalosVersion() != is.GetTalosVersion():
-		return KindTalosVersion
+		return v1alpha1.ChangeTalosVersion
 	default:
 		return KindFree
 	}
 }
 
 // membershipKind returns the kind of a change of a machine set or of a machine in it.
-func membershipKind(s step) Kind {
+func membershipKind(s step) v1alpha1.ChangeKind {
 	switch {
 	case s.change.Destructive:
-		return KindMachineRemoval
+		return v1alpha1.ChangeMachineRemoval
 	case s.change.Type == omnires.MachineSetNodeType && isLocked(s.old) && s.change.Action == ActionUpdate && !isLocked(s.new):
-		return KindMachineConfig // the updates that the lock held back begin
+		return v1alpha1.ChangeMachineConfig // the updates that the lock held back begin
 	default:
 		return KindFree
 	}
@@ -87,7 +77,7 @@ func isLocked(item resource.Resource) bool {
 
 // ifMachines returns the kind if the step affects machines that the cluster has now, where the resource is or where it was,
 // else KindFree.
-func (b planBuilder) ifMachines(s step, kind Kind) Kind {
+func (b planBuilder) ifMachines(s step, kind v1alpha1.ChangeKind) v1alpha1.ChangeKind {
 	if b.hasMachine(func(m member) bool {
 		return s.old != nil && placeOf(s.old).covers(m) || s.new != nil && placeOf(s.new).covers(m)
 	}) {

@@ -11,6 +11,7 @@ import (
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 )
 
@@ -141,7 +142,7 @@ func TestDigests(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, runningTemplate)
 
-	digest := func(template string, kind Kind) string {
+	digest := func(template string, kind v1alpha1.ChangeKind) string {
 		t.Helper()
 
 		for _, change := range mustPlan(t, st, template, Options{Rollout: true}).Changes {
@@ -159,30 +160,30 @@ func TestDigests(t *testing.T) {
 	both := strings.Replace(upgrade, `{A: "1"}`, `{A: "2"}`, 1)
 	newer := strings.Replace(both, "v1.36.1", "v1.36.2", 1)
 
-	if digest(upgrade, KindKubernetesVersion) != digest(both, KindKubernetesVersion) {
+	if digest(upgrade, v1alpha1.ChangeKubernetesVersion) != digest(both, v1alpha1.ChangeKubernetesVersion) {
 		t.Error("a patch makes the version another change")
 	}
 
-	if digest(both, KindKubernetesVersion) == digest(newer, KindKubernetesVersion) {
+	if digest(both, v1alpha1.ChangeKubernetesVersion) == digest(newer, v1alpha1.ChangeKubernetesVersion) {
 		t.Error("two versions are one change")
 	}
 
-	if digest(both, KindMachineConfig) != digest(newer, KindMachineConfig) {
+	if digest(both, v1alpha1.ChangeMachineConfig) != digest(newer, v1alpha1.ChangeMachineConfig) {
 		t.Error("a version makes the patch another change")
 	}
 
-	if digest(both, KindMachineConfig) == digest(strings.Replace(both, `{A: "2"}`, `{A: "3"}`, 1), KindMachineConfig) {
+	if digest(both, v1alpha1.ChangeMachineConfig) == digest(strings.Replace(both, `{A: "2"}`, `{A: "3"}`, 1), v1alpha1.ChangeMachineConfig) {
 		t.Error("two patches are one change")
 	}
 
 	// Writes of other changes do not change the digest of the rest.
-	before := digest(both, KindMachineConfig)
+	before := digest(both, v1alpha1.ChangeMachineConfig)
 
 	_, err := Apply(t.Context(), st, mustPlan(t, st, both, Options{Rollout: true}), ApplyOptions{
-		Consent: EveryChange, Admit: func(change Change) bool { return change.Kind == KindKubernetesVersion },
+		Consent: EveryChange, Admit: func(change Change) bool { return change.Kind == v1alpha1.ChangeKubernetesVersion },
 	})
-	if err != nil || before != digest(both, KindMachineConfig) {
-		t.Errorf("after the version was written: %v, %q, before %q", err, digest(both, KindMachineConfig), before)
+	if err != nil || before != digest(both, v1alpha1.ChangeMachineConfig) {
+		t.Errorf("after the version was written: %v, %q, before %q", err, digest(both, v1alpha1.ChangeMachineConfig), before)
 	}
 }
 
@@ -203,12 +204,12 @@ func TestDigestsOutlastReleases(t *testing.T) {
 
 	for want, made := range map[string]step{
 		"bd929cb4cfbd4d0ed274d07605922a0f": {
-			change: Change{Kind: KindKubernetesVersion, Action: ActionUpdate, Type: omnires.ClusterType, ID: "demo", Created: created, Part: string(KindKubernetesVersion), To: "1.36.1"},
+			change: Change{Kind: v1alpha1.ChangeKubernetesVersion, Action: ActionUpdate, Type: omnires.ClusterType, ID: "demo", Created: created, Part: v1alpha1.ChangeKubernetesVersion, To: "1.36.1"},
 			new:    omnires.NewCluster("demo"),
 		},
-		"4c47e0293ac69a810051ca0dbbe859df": {change: Change{Kind: KindMachineConfig, Action: ActionUpdate, Type: omnires.ConfigPatchType, ID: patch.Metadata().ID(), Created: created}, new: patch},
-		"8bc30e5885633352aadfac6491ef77fd": {change: Change{Kind: KindMachineConfig, Action: ActionUpdate, Type: omnires.MachineSetType, ID: "demo-w", Created: created}, new: set},
-		"55ba56b82c4db76796aa82f49a0c338b": {change: Change{Kind: KindMachineConfig, Action: ActionDestroy, Type: omnires.ConfigPatchType, ID: "p", Created: created}},
+		"4c47e0293ac69a810051ca0dbbe859df": {change: Change{Kind: v1alpha1.ChangeMachineConfig, Action: ActionUpdate, Type: omnires.ConfigPatchType, ID: patch.Metadata().ID(), Created: created}, new: patch},
+		"8bc30e5885633352aadfac6491ef77fd": {change: Change{Kind: v1alpha1.ChangeMachineConfig, Action: ActionUpdate, Type: omnires.MachineSetType, ID: "demo-w", Created: created}, new: set},
+		"55ba56b82c4db76796aa82f49a0c338b": {change: Change{Kind: v1alpha1.ChangeMachineConfig, Action: ActionDestroy, Type: omnires.ConfigPatchType, ID: "p", Created: created}},
 	} {
 		if got := digestOf(made); got != want {
 			t.Errorf("%s: got %s, want %s", made.change, got, want)

@@ -107,7 +107,7 @@ func (p *Plan) orderMoves(ctx context.Context, st state.State, moves []move) err
 
 	for _, m := range moves {
 		leaving := slices.DeleteFunc(slices.Clone(removals), func(r removal) bool { return !slices.ContainsFunc(r.machines, m.takesFrom) })
-		coming := p.stepsThat(func(s step) bool { return slices.ContainsFunc(s.coming(), m.givesTo) })
+		coming := slices.DeleteFunc(slices.Clone(p.steps), func(s step) bool { return !slices.ContainsFunc(s.coming(), m.givesTo) })
 		begun := !slices.ContainsFunc(leaving, func(r removal) bool { return !r.begun })
 
 		switch {
@@ -150,10 +150,6 @@ func (s step) coming() []member {
 	default:
 		return []member{{set: s.set}}
 	}
-}
-
-func (p *Plan) stepsThat(filter func(step) bool) []step {
-	return slices.DeleteFunc(slices.Clone(p.steps), func(s step) bool { return !filter(s) })
 }
 
 // wait takes the create or update of a resource out of what is made now. Whether it is destructive is decided when it is

@@ -205,7 +205,7 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	}
 
 	builder := planBuilder{
-		cluster: cluster, options: options, nodes: nodesBySet(nodes), live: liveSets(sets, nodes), wanted: wantedSets(expected),
+		cluster: cluster, options: options, nodes: nodesBySet(nodes), live: setStates(sets, requested(nodes)), wanted: setStates(expected, expected),
 		described: wanted.described, leased: leased, keeping: fullGroups(expected),
 	}
 

@@ -66,19 +66,12 @@ func removalsUnderWay(ctx context.Context, st state.State, cluster string) ([]re
 		return nil, err
 	}
 
-	nodes, err := omni.ListOf(ctx, st, TypeMachineSetNode, cluster)
+	sets, nodes, err := listSets(ctx, st, cluster)
 	if err != nil {
 		return nil, err
 	}
 
-	sets, err := omni.ListOf(ctx, st, TypeMachineSet, cluster)
-	if err != nil {
-		return nil, err
-	}
-
-	listed := nodesBySet(slices.DeleteFunc(slices.Clone(nodes), func(node resource.Resource) bool {
-		return node.Metadata().Phase() != resource.PhaseRunning
-	}))
+	listed := nodesBySet(staying(nodes))
 	found := slices.Concat(unlistedMachines(statuses, listed), surplusOf(sets, listed))
 	slices.SortFunc(found, func(a, b removal) int { return cmp.Compare(a.name, b.name) })
 

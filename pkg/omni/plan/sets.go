@@ -36,16 +36,6 @@ type SetState struct {
 // IsOfClass reports whether a size, as in Change.NewSize, is that of a set which takes its machines from a class.
 func IsOfClass(size string) bool { return strings.Contains(size, "/") }
 
-// wantedSets returns the machine sets of a translated template.
-func wantedSets(expected []resource.Resource) []SetState {
-	return setStates(expected, nodesBySet(expected))
-}
-
-// liveSets returns the machine sets that a cluster has, from its MachineSets and MachineSetNodes.
-func liveSets(sets, nodes []resource.Resource) []SetState {
-	return setStates(sets, nodesBySet(requested(nodes)))
-}
-
 // requested returns the MachineSetNodes that were requested one by one.
 func requested(nodes []resource.Resource) []resource.Resource {
 	return slices.DeleteFunc(slices.Clone(nodes), func(node resource.Resource) bool {
@@ -53,6 +43,11 @@ func requested(nodes []resource.Resource) []resource.Resource {
 
 		return allocated || node.Metadata().Owner() != ""
 	})
+}
+
+// staying returns the MachineSetNodes that do not leave their sets.
+func staying(nodes []resource.Resource) []resource.Resource {
+	return slices.DeleteFunc(slices.Clone(nodes), func(node resource.Resource) bool { return node.Metadata().Phase() != resource.PhaseRunning })
 }
 
 // createdTimes returns when Omni made resources, by ID.
@@ -96,9 +91,9 @@ func nodesBySet(items []resource.Resource) map[string][]string {
 	return nodes
 }
 
-// setStates returns the MachineSets among resources, sorted, with their machines.
-func setStates(items []resource.Resource, nodes map[string][]string) []SetState {
-	states := []SetState{}
+// setStates returns the MachineSets among resources, sorted, with their machines: the MachineSetNodes among nodes.
+func setStates(items, nodes []resource.Resource) []SetState {
+	machines, states := nodesBySet(nodes), []SetState{}
 
 	for _, item := range items {
 		set, ok := item.(*omnires.MachineSet)
@@ -106,7 +101,7 @@ func setStates(items []resource.Resource, nodes map[string][]string) []SetState 
 			continue
 		}
 
-		found := SetState{ID: set.Metadata().ID(), Machines: slices.Sorted(slices.Values(nodes[set.Metadata().ID()]))}
+		found := SetState{ID: set.Metadata().ID(), Machines: slices.Sorted(slices.Values(machines[set.Metadata().ID()]))}
 		if size := omni.SizeOf(set, 0); size.Class != "" {
 			found.Size = size.String()
 		}

@@ -12,6 +12,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/template"
 	talosapi "github.com/siderolabs/talos/pkg/machinery/api/machine"
 	"github.com/siderolabs/talos/pkg/machinery/compatibility"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // upgrades says which upgrades of a cluster Omni has not finished. Releases of Omni after 1.9.3 refuse a version of
@@ -78,8 +80,8 @@ func readStatus[T meta.ResourceWithRD](ctx context.Context, st state.State, id s
 // keep reports whether the upgrade of the other version keeps a version of this kind waiting. It does not if this kind is
 // being upgraded, too, as an Omni of release 1.9.3 lets others begin both: one of them may have to be changed for either
 // to end, and Omni decides.
-func (u upgrades) keep(kind Kind) bool {
-	if kind == KindTalosVersion {
+func (u upgrades) keep(kind v1alpha1.ChangeKind) bool {
+	if kind == v1alpha1.ChangeTalosVersion {
 		return u.kubernetes && !u.talos
 	}
 
@@ -89,7 +91,7 @@ func (u upgrades) keep(kind Kind) bool {
 // waitReason says what a version waits for.
 func waitReason(version Change) string {
 	name, other := "Talos", "Kubernetes"
-	if Kind(version.Part) == KindKubernetesVersion {
+	if version.Part == v1alpha1.ChangeKubernetesVersion {
 		name, other = other, name
 	}
 
@@ -98,12 +100,12 @@ func waitReason(version Change) string {
 
 // laterOf returns which of two versions that may both be written waits for the other one: that of Kubernetes, unless the
 // new Talos does not run the old Kubernetes, and the old Talos runs the new one. A Talos that is not known here goes first.
-func laterOf(talos, kubernetes Change) Kind {
+func laterOf(talos, kubernetes Change) v1alpha1.ChangeKind {
 	if runs(talos.To, kubernetes.To) && !runs(talos.To, kubernetes.From) && runs(talos.From, kubernetes.To) {
-		return KindTalosVersion
+		return v1alpha1.ChangeTalosVersion
 	}
 
-	return KindKubernetesVersion
+	return v1alpha1.ChangeKubernetesVersion
 }
 
 // runs reports whether a version of Talos is known to run a version of Kubernetes.

@@ -95,7 +95,7 @@ func TestVersionWaitsForAnUpgrade(t *testing.T) {
 					}
 
 					for _, change := range plan.WaitingForOmni {
-						if waits = append(waits, change.Reason); change.Kind != Kind(change.Part) || (change.Digest != "") != options.Rollout {
+						if waits = append(waits, change.Reason); change.Kind != change.Part || (change.Digest != "") != options.Rollout {
 							t.Errorf("%s: %+v", what, change)
 						}
 					}

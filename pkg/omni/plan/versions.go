@@ -5,6 +5,8 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // addClusterUpdate plans the update of a Cluster. It is one step, unless a version has to wait: for its own turn in a
@@ -12,7 +14,7 @@ import (
 // Apply makes those that may be made together as one write.
 func (b planBuilder) addClusterUpdate(plan *Plan, whole step, old, updated *omnires.Cluster) {
 	versions := versionChanges(old, updated)
-	keeps := slices.ContainsFunc(versions, func(version Change) bool { return b.upgrades.keep(Kind(version.Part)) })
+	keeps := slices.ContainsFunc(versions, func(version Change) bool { return b.upgrades.keep(version.Part) })
 
 	if !b.options.Rollout && !keeps && len(versions) < 2 {
 		b.addStep(plan, whole)
@@ -38,7 +40,7 @@ func (b planBuilder) addClusterUpdate(plan *Plan, whole step, old, updated *omni
 		setVersion(one, version)
 		part.new = one
 
-		if b.upgrades.keep(Kind(version.Part)) {
+		if b.upgrades.keep(version.Part) {
 			part.change.Reason = waitReason(version)
 			plan.WaitingForOmni = append(plan.WaitingForOmni, b.completed(part).change)
 		} else {
@@ -52,13 +54,13 @@ func versionChanges(old, updated *omnires.Cluster) []Change {
 	was, wanted := old.TypedSpec().Value, updated.TypedSpec().Value
 
 	return slices.DeleteFunc([]Change{
-		{Part: string(KindTalosVersion), From: was.GetTalosVersion(), To: wanted.GetTalosVersion()},
-		{Part: string(KindKubernetesVersion), From: was.GetKubernetesVersion(), To: wanted.GetKubernetesVersion()},
+		{Part: v1alpha1.ChangeTalosVersion, From: was.GetTalosVersion(), To: wanted.GetTalosVersion()},
+		{Part: v1alpha1.ChangeKubernetesVersion, From: was.GetKubernetesVersion(), To: wanted.GetKubernetesVersion()},
 	}, func(version Change) bool { return version.From == version.To })
 }
 
 func setVersion(cluster *omnires.Cluster, version Change) {
-	if Kind(version.Part) == KindTalosVersion {
+	if version.Part == v1alpha1.ChangeTalosVersion {
 		cluster.TypedSpec().Value.TalosVersion = version.To
 	} else {
 		cluster.TypedSpec().Value.KubernetesVersion = version.To
@@ -106,16 +108,16 @@ func joinCluster(steps []step, held []bool) ([]step, []bool) {
 
 // laterVersion returns the index of the version that waits for the other one; -1 unless there are two that are not held.
 func laterVersion(steps []step, held []bool) int {
-	index := func(kind Kind) int {
-		return slices.IndexFunc(steps, func(s step) bool { return s.isClusterPart() && Kind(s.change.Part) == kind })
+	index := func(kind v1alpha1.ChangeKind) int {
+		return slices.IndexFunc(steps, func(s step) bool { return s.isClusterPart() && s.change.Part == kind })
 	}
 
-	talos, kubernetes := index(KindTalosVersion), index(KindKubernetesVersion)
+	talos, kubernetes := index(v1alpha1.ChangeTalosVersion), index(v1alpha1.ChangeKubernetesVersion)
 
 	switch {
 	case talos < 0, kubernetes < 0, held[talos], held[kubernetes]:
 		return -1
-	case laterOf(steps[talos].change, steps[kubernetes].change) == KindTalosVersion:
+	case laterOf(steps[talos].change, steps[kubernetes].change) == v1alpha1.ChangeTalosVersion:
 		return talos
 	default:
 		return kubernetes

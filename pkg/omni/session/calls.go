@@ -163,11 +163,9 @@ func (r *callRules) waitForRate(ctx context.Context) error {
 	}
 }
 
-func isWatch(method string) bool { return strings.HasSuffix(method, "/Watch") }
-
 // streamContext gives a List the deadline of a call; a Watch lives as long as its caller's context.
 func streamContext(ctx context.Context, method string) (context.Context, context.CancelFunc) {
-	if isWatch(method) {
+	if strings.HasSuffix(method, "/Watch") {
 		return context.WithCancel(ctx)
 	}
 

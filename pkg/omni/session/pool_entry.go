@@ -140,31 +140,27 @@ func (p *Pool) sessionOf(current *entry) *Session {
 	return current.session
 }
 
+// finish records the end of an attempt.
 func (p *Pool) finish(uid string, started *entry, session *Session, err error) {
-	// The mirror may have called HealthChanged before Get could find the session, and a caller that gave up waiting has to
-	// come back for the failure.
-	if p.opened(uid, started, session, err) {
-		p.options.HealthChanged(uid)
-	}
-}
-
-// opened records the end of an attempt, and reports whether callers must be notified.
-func (p *Pool) opened(uid string, started *entry, session *Session, err error) (news bool) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 
 	started.session, started.err = session, err
 	close(started.opened)
 
-	news = err == nil || !started.retired && started.leases == 0
+	news := err == nil || !started.retired && started.leases == 0
 
 	if err != nil && p.entries[uid] == started && started.leases > 0 {
 		p.retire(uid)
 	}
 
 	p.closeIfUnused(started)
+	p.mu.Unlock()
 
-	return news
+	// The mirror may have called HealthChanged before Get could find the session, and a caller that gave up waiting has to
+	// come back for the failure.
+	if news {
+		p.options.HealthChanged(uid)
+	}
 }
 
 // refuse closes a session whose Omni sent too much, and keeps it closed for TooMuchDataPause.

@@ -84,7 +84,7 @@ func check(t *testing.T, obj runtime.Object) (field.ErrorList, []string) {
 	case *v1alpha1.OmniKubeconfigExport:
 		return ValidateOmniKubeconfigExport(obj), WarningsForOmniKubeconfigExport(obj)
 	case *v1alpha1.OmniSecretSync:
-		return ValidateOmniSecretSync(obj), WarningsForOmniSecretSync(obj)
+		return ValidateOmniSecretSync(obj), nil
 	case *v1alpha1.OmniHelmRelease:
 		return ValidateOmniHelmRelease(obj), WarningsForOmniHelmRelease(obj)
 	case *v1alpha1.OmniRolloutPolicy:

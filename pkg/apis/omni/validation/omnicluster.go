@@ -49,7 +49,7 @@ func ValidateOmniClusterUpdate(obj, old *v1alpha1.OmniCluster) field.ErrorList {
 
 // ValidateOmniClusterStatusUpdate checks a new status of an OmniCluster.
 func ValidateOmniClusterStatusUpdate(obj, old *v1alpha1.OmniCluster) field.ErrorList {
-	errs := validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+	errs := ValidateStatusUpdate(obj, old)
 	name := func(ref v1alpha1.AppliedReference) string { return ref.Name }
 	status := field.NewPath("status")
 	errs = append(errs, validateUniqueKeys(obj.Status.WorkersRefs, name, status.Child("workersRefs"), "name")...)

@@ -27,11 +27,6 @@ func ValidateOmniConnectionUpdate(obj, old *v1alpha1.OmniConnection) field.Error
 	})
 }
 
-// ValidateOmniConnectionStatusUpdate checks a new status of an OmniConnection.
-func ValidateOmniConnectionStatusUpdate(obj, old *v1alpha1.OmniConnection) field.ErrorList {
-	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
-}
-
 // WarningsForOmniConnection returns advice on an OmniConnection, as "path: message".
 func WarningsForOmniConnection(obj *v1alpha1.OmniConnection) []string {
 	var warnings []string

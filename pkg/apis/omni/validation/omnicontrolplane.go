@@ -31,11 +31,6 @@ func ValidateOmniControlPlaneUpdate(obj, old *v1alpha1.OmniControlPlane) field.E
 	})
 }
 
-// ValidateOmniControlPlaneStatusUpdate checks a new status of an OmniControlPlane.
-func ValidateOmniControlPlaneStatusUpdate(obj, old *v1alpha1.OmniControlPlane) field.ErrorList {
-	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
-}
-
 // ValidateOmniControlPlaneScale checks whether the scale subresource may set a control plane to this number of
 // machines. Errors are at spec.replicas of the Scale.
 func ValidateOmniControlPlaneScale(obj *v1alpha1.OmniControlPlane, replicas int32) field.ErrorList {

@@ -48,7 +48,7 @@ func ValidateOmniHelmReleaseUpdate(obj, old *v1alpha1.OmniHelmRelease) field.Err
 
 // ValidateOmniHelmReleaseStatusUpdate checks a new status of an OmniHelmRelease.
 func ValidateOmniHelmReleaseStatusUpdate(obj, old *v1alpha1.OmniHelmRelease) field.ErrorList {
-	errs := validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+	errs := ValidateStatusUpdate(obj, old)
 	revision := func(r v1alpha1.HelmRevision) int32 { return r.Revision }
 
 	return append(errs, validateUniqueKeys(obj.Status.History, revision, field.NewPath("status", "history"), "revision")...)

@@ -42,11 +42,6 @@ func ValidateOmniKubeconfigExportUpdate(obj, old *v1alpha1.OmniKubeconfigExport)
 	})
 }
 
-// ValidateOmniKubeconfigExportStatusUpdate checks a new status of an OmniKubeconfigExport.
-func ValidateOmniKubeconfigExportStatusUpdate(obj, old *v1alpha1.OmniKubeconfigExport) field.ErrorList {
-	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
-}
-
 // WarningsForOmniKubeconfigExport returns advice on an OmniKubeconfigExport, as "path: message".
 func WarningsForOmniKubeconfigExport(obj *v1alpha1.OmniKubeconfigExport) []string {
 	var warnings []string

@@ -24,11 +24,6 @@ func ValidateOmniMachineUpdate(obj, old *v1alpha1.OmniMachine) field.ErrorList {
 	})
 }
 
-// ValidateOmniMachineStatusUpdate checks a new status of an OmniMachine.
-func ValidateOmniMachineStatusUpdate(obj, old *v1alpha1.OmniMachine) field.ErrorList {
-	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
-}
-
 // WarningsForOmniMachine returns advice on an OmniMachine, as "path: message".
 func WarningsForOmniMachine(obj *v1alpha1.OmniMachine) []string {
 	return warningsForPatches(obj.Spec.Patches, field.NewPath("spec", "patches"))

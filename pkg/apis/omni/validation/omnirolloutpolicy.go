@@ -56,7 +56,7 @@ func ValidateOmniRolloutPolicyUpdate(obj, old *v1alpha1.OmniRolloutPolicy) field
 
 // ValidateOmniRolloutPolicyStatusUpdate checks a new status of an OmniRolloutPolicy.
 func ValidateOmniRolloutPolicyStatusUpdate(obj, old *v1alpha1.OmniRolloutPolicy) field.ErrorList {
-	errs := validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
+	errs := ValidateStatusUpdate(obj, old)
 	status := field.NewPath("status")
 
 	errs = append(errs, validateUniqueKeys(obj.Status.Stages, func(s v1alpha1.RolloutStageStatus) string { return s.Name }, status.Child("stages"), "name")...)

@@ -32,14 +32,6 @@ func ValidateOmniSecretSyncUpdate(obj, old *v1alpha1.OmniSecretSync) field.Error
 	})
 }
 
-// ValidateOmniSecretSyncStatusUpdate checks a new status of an OmniSecretSync.
-func ValidateOmniSecretSyncStatusUpdate(obj, old *v1alpha1.OmniSecretSync) field.ErrorList {
-	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
-}
-
-// WarningsForOmniSecretSync returns advice on an OmniSecretSync; there is none yet.
-func WarningsForOmniSecretSync(*v1alpha1.OmniSecretSync) []string { return nil }
-
 func validateOmniSecretSyncSpec(spec *v1alpha1.OmniSecretSyncSpec, path *field.Path) field.ErrorList {
 	errs := validateReference(spec.ClusterRef, path.Child("clusterRef"), "an OmniCluster of this namespace")
 	errs = append(errs, validateSecretKeyReference(spec.KubeconfigSecretRef, path.Child("kubeconfigSecretRef"),

@@ -84,7 +84,3 @@ func TestValidateOmniSecretSyncUpdate(t *testing.T) {
 		{"bad target", nil, func(s *v1alpha1.OmniSecretSync) { s.Spec.TargetSecretRef.Name = "" }, []string{"spec.targetSecretRef.name: Required value"}},
 	})
 }
-
-func TestWarningsForOmniSecretSync(t *testing.T) {
-	checkWarnings(t, WarningsForOmniSecretSync(validSync()), nil)
-}

@@ -27,11 +27,6 @@ func ValidateOmniWorkersUpdate(obj, old *v1alpha1.OmniWorkers) field.ErrorList {
 	})
 }
 
-// ValidateOmniWorkersStatusUpdate checks a new status of an OmniWorkers.
-func ValidateOmniWorkersStatusUpdate(obj, old *v1alpha1.OmniWorkers) field.ErrorList {
-	return validateStatusUpdate(&obj.ObjectMeta, &old.ObjectMeta, &obj.Status.ReconcileStatus)
-}
-
 // ValidateOmniWorkersScale checks whether the scale subresource may set a worker set to this number of machines.
 // Errors are at spec.replicas of the Scale.
 func ValidateOmniWorkersScale(obj *v1alpha1.OmniWorkers, replicas int32) field.ErrorList {

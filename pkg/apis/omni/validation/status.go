@@ -14,11 +14,14 @@ import (
 // notObserved is the observedGeneration of an object that no controller has processed.
 const notObserved = -1
 
-// validateStatusUpdate applies the rules that every kind's status has to meet.
-func validateStatusUpdate(meta, oldMeta *metav1.ObjectMeta, status *v1alpha1.ReconcileStatus) field.ErrorList {
-	errs := apivalidation.ValidateObjectMetaUpdate(meta, oldMeta, field.NewPath("metadata"))
-	path := field.NewPath("status")
-	errs = append(errs, validateObservedGeneration(status.ObservedGeneration, meta.Generation, notObserved, path)...)
+// ValidateStatusUpdate applies the rules that every kind's status has to meet.
+func ValidateStatusUpdate[T interface {
+	metav1.Object
+	GetReconcileStatus() *v1alpha1.ReconcileStatus
+}](obj, old T) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaAccessorUpdate(obj, old, field.NewPath("metadata"))
+	path, status, generation := field.NewPath("status"), obj.GetReconcileStatus(), obj.GetGeneration()
+	errs = append(errs, validateObservedGeneration(status.ObservedGeneration, generation, notObserved, path)...)
 
 	for _, err := range metav1validation.ValidateConditions(status.Conditions, path.Child("conditions")) {
 		// The library marks rules that it also generates from tags. Our types have no such tags, and because of the
@@ -32,8 +35,8 @@ func validateStatusUpdate(meta, oldMeta *metav1.ObjectMeta, status *v1alpha1.Rec
 		at := path.Child("conditions").Index(i)
 
 		// ValidateConditions has already refused a negative one.
-		if observed > meta.Generation {
-			errs = append(errs, validateObservedGeneration(observed, meta.Generation, 0, at)...)
+		if observed > generation {
+			errs = append(errs, validateObservedGeneration(observed, generation, 0, at)...)
 		}
 	}
 

@@ -13,13 +13,13 @@ import (
 
 // The shared part of the status has the same rules in every kind.
 func TestValidateStatusUpdates(t *testing.T) {
-	checkStatus(t, validConnection, ValidateOmniConnectionStatusUpdate)
+	checkStatus(t, validConnection, ValidateStatusUpdate[*v1alpha1.OmniConnection])
 	checkStatus(t, validCluster, ValidateOmniClusterStatusUpdate)
-	checkStatus(t, validControlPlane, ValidateOmniControlPlaneStatusUpdate)
-	checkStatus(t, validWorkers, ValidateOmniWorkersStatusUpdate)
-	checkStatus(t, validMachine, ValidateOmniMachineStatusUpdate)
-	checkStatus(t, validExport, ValidateOmniKubeconfigExportStatusUpdate)
-	checkStatus(t, validSync, ValidateOmniSecretSyncStatusUpdate)
+	checkStatus(t, validControlPlane, ValidateStatusUpdate[*v1alpha1.OmniControlPlane])
+	checkStatus(t, validWorkers, ValidateStatusUpdate[*v1alpha1.OmniWorkers])
+	checkStatus(t, validMachine, ValidateStatusUpdate[*v1alpha1.OmniMachine])
+	checkStatus(t, validExport, ValidateStatusUpdate[*v1alpha1.OmniKubeconfigExport])
+	checkStatus(t, validSync, ValidateStatusUpdate[*v1alpha1.OmniSecretSync])
 	checkStatus(t, validRelease, ValidateOmniHelmReleaseStatusUpdate)
 }
 

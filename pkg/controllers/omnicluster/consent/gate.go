@@ -64,7 +64,7 @@ func (a *admission) has(digest string) bool {
 func (d Decision) isGated(change plan.Change) bool {
 	gate := d.facts.Gate
 
-	return gate.Holds() && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(v1alpha1.ChangeKind(change.Kind))
+	return gate.Holds() && gate.Governed && change.Kind != plan.KindFree && !change.TearingDown && gate.Gates(change.Kind)
 }
 
 // mayBegin reports whether a change may begin as far as no rollout holds it: it is not left alone because the namespace is being
@@ -286,7 +286,7 @@ func (d Decision) hashOf(digests []string) string {
 func kindsOf(items []Item) []v1alpha1.ChangeKind {
 	var kinds []v1alpha1.ChangeKind
 	for _, item := range items {
-		kinds = append(kinds, v1alpha1.ChangeKind(item.Change.Kind))
+		kinds = append(kinds, item.Change.Kind)
 	}
 
 	slices.Sort(kinds)

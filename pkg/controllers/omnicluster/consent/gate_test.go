@@ -405,9 +405,9 @@ func TestMayBegin(t *testing.T) {
 // What Omni destroys already waits for no turn, and is no reason to look for a policy; nor is what waits.
 func TestWhatHasBegunNeedsNoTurn(t *testing.T) {
 	begun := teardown("begun", time.Unix(0, 0))
-	begun.Kind, begun.TearingDown = plan.KindMachineRemoval, true
+	begun.Kind, begun.TearingDown = v1alpha1.ChangeMachineRemoval, true
 
-	waits := plan.Change{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo", Kind: plan.KindKubernetesVersion}
+	waits := plan.Change{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo", Kind: v1alpha1.ChangeKubernetesVersion}
 	free := plan.Change{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "free"}
 	all := Gate{
 		Policy: "fleet", Governed: true, Gates: func(v1alpha1.ChangeKind) bool { return true },
@@ -433,7 +433,7 @@ func TestWhatHasBegunNeedsNoTurn(t *testing.T) {
 
 // A turn that only destroys has begun when Omni has, and is over when nothing of it is left.
 func TestTurnOfADestruction(t *testing.T) {
-	removal := plan.Change{Action: plan.ActionDestroy, Type: "MachineSetNodes.omni.sidero.dev", ID: "m1", Kind: plan.KindMachineRemoval, Destructive: true}
+	removal := plan.Change{Action: plan.ActionDestroy, Type: "MachineSetNodes.omni.sidero.dev", ID: "m1", Kind: v1alpha1.ChangeMachineRemoval, Destructive: true}
 	begun := removal
 	begun.TearingDown = true
 
@@ -481,7 +481,7 @@ func TestTurnOfADestruction(t *testing.T) {
 // The order in which a plan names the changes makes no other turn of them: the ticket is for their hash.
 func TestHashOfATurnHasNoOrder(t *testing.T) {
 	one, two := create("one"), create("two")
-	one.Kind, two.Kind, one.Digest, two.Digest = plan.KindMachineConfig, plan.KindMachineConfig, "1", "2"
+	one.Kind, two.Kind, one.Digest, two.Digest = v1alpha1.ChangeMachineConfig, v1alpha1.ChangeMachineConfig, "1", "2"
 	gate := Gate{
 		Policy: "fleet", Governed: true, Gates: func(v1alpha1.ChangeKind) bool { return true },
 		Judge: func(v1alpha1.OmniClusterRollout) Wait { return closed() },

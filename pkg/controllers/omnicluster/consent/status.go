@@ -60,7 +60,7 @@ func (d Decision) PlanStatus() *v1alpha1.OmniClusterPlan {
 
 		status.Changes = append(status.Changes, v1alpha1.PlannedChange{
 			Action: ActionOf(item.Change), Type: item.Change.Type, ID: item.Change.ID, Destructive: item.Change.Destructive,
-			NeedsApproval: d.asksForApproval(item), Kind: v1alpha1.ChangeKind(item.Change.Kind), Held: item.Hold == HoldRollout,
+			NeedsApproval: d.asksForApproval(item), Kind: item.Change.Kind, Held: item.Hold == HoldRollout,
 		})
 	}
 

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
@@ -174,7 +173,7 @@ func (d Decision) failed(left []Item, before v1alpha1.OmniClusterRollout) string
 // destroying reports whether Omni is destroying resources that the turn removed.
 func (d Decision) destroying() bool {
 	return slices.ContainsFunc(d.Items, func(item Item) bool {
-		return item.Change.Kind == plan.KindMachineRemoval && (item.State == Requested || item.Change.TearingDown)
+		return item.Change.Kind == v1alpha1.ChangeMachineRemoval && (item.State == Requested || item.Change.TearingDown)
 	})
 }
 

@@ -25,7 +25,7 @@ func TestTurnGoesOn(t *testing.T) {
 	// Only one of the two was written when the process died.
 	d := tt.decide()
 
-	_, err := plan.Apply(t.Context(), tt.omni, d.facts.Plan, plan.ApplyOptions{Admit: func(change plan.Change) bool { return change.Kind == plan.KindKubernetesVersion }})
+	_, err := plan.Apply(t.Context(), tt.omni, d.facts.Plan, plan.ApplyOptions{Admit: func(change plan.Change) bool { return change.Kind == v1alpha1.ChangeKubernetesVersion }})
 	if err != nil {
 		t.Fatal(err)
 	}

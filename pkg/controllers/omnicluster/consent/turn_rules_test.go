@@ -104,7 +104,7 @@ func TestRememberLeft(t *testing.T) {
 func TestSucceeded(t *testing.T) {
 	left, other, going := create("left"), create("other"), teardown("going", time.Unix(0, 0))
 	left.Digest, other.Digest = "1", "2"
-	going.Kind, going.TearingDown = plan.KindMachineRemoval, true
+	going.Kind, going.TearingDown = v1alpha1.ChangeMachineRemoval, true
 
 	type facts struct {
 		turn    Turn

@@ -9,7 +9,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 )
 
 // upgraded has Omni say which Talos it upgraded to last, and whether it does so now.
@@ -41,7 +40,7 @@ func bothBegin(t *testing.T) *turns {
 	d := tt.run()
 	tt.expect(v1alpha1.RolloutAdmitted, "1.35.0", "")
 
-	if waiting := d.WaitingForOmni(); len(waiting) != 1 || waiting[0].Part != string(plan.KindKubernetesVersion) || waiting[0].Reason == "" {
+	if waiting := d.WaitingForOmni(); len(waiting) != 1 || waiting[0].Part != v1alpha1.ChangeKubernetesVersion || waiting[0].Reason == "" {
 		t.Fatalf("waiting for Omni: %+v", waiting)
 	}
 

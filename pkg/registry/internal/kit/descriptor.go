@@ -78,7 +78,7 @@ type Validation[T Object] struct {
 	Create func(obj T) field.ErrorList
 	// Update checks a change of spec or metadata, immutability included.
 	Update func(obj, old T) field.ErrorList
-	// StatusUpdate checks a change of the status.
+	// StatusUpdate checks a change of the status. Nil: by the rules for every status.
 	StatusUpdate func(obj, old T) field.ErrorList
 }
 

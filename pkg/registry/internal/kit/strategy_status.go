@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 )
 
 // statusStrategy implements writes of the status subresource of a kind.
@@ -41,7 +42,12 @@ func (s statusStrategy[T]) PrepareForUpdate(_ context.Context, obj, old runtime.
 func (s statusStrategy[T]) ValidateUpdate(_ context.Context, obj, old runtime.Object) field.ErrorList {
 	updated, previous := obj.(T), old.(T)
 
-	return append(firstErrors(s.descriptor.Validation.StatusUpdate(updated, previous)),
+	validate := s.descriptor.Validation.StatusUpdate
+	if validate == nil {
+		validate = validation.ValidateStatusUpdate[T]
+	}
+
+	return append(firstErrors(validate(updated, previous)),
 		ownedTooDeep(updated.GetManagedFields(), previous.GetManagedFields())...)
 }
 

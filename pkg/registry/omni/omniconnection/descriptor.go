@@ -23,9 +23,8 @@ func Descriptor(now func() time.Time, clusters kit.Clusters) *kit.Descriptor[*v1
 		Spec:      kit.PartOf(func(o *v1alpha1.OmniConnection) *v1alpha1.OmniConnectionSpec { return &o.Spec }),
 		Status:    kit.PartOf(func(o *v1alpha1.OmniConnection) *v1alpha1.OmniConnectionStatus { return &o.Status }),
 		Validation: kit.Validation[*v1alpha1.OmniConnection]{
-			Create:       validation.ValidateOmniConnection,
-			Update:       validation.ValidateOmniConnectionUpdate,
-			StatusUpdate: validation.ValidateOmniConnectionStatusUpdate,
+			Create: validation.ValidateOmniConnection,
+			Update: validation.ValidateOmniConnectionUpdate,
 		},
 		Warnings: validation.WarningsForOmniConnection,
 		DeleteGuard: func(ctx context.Context, o *v1alpha1.OmniConnection) error {

@@ -28,9 +28,8 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniControlPlane] {
 		Spec:      kit.PartOf(func(o *v1alpha1.OmniControlPlane) *v1alpha1.OmniControlPlaneSpec { return &o.Spec }),
 		Status:    kit.PartOf(func(o *v1alpha1.OmniControlPlane) *v1alpha1.OmniControlPlaneStatus { return &o.Status }),
 		Validation: kit.Validation[*v1alpha1.OmniControlPlane]{
-			Create:       validation.ValidateOmniControlPlane,
-			Update:       validation.ValidateOmniControlPlaneUpdate,
-			StatusUpdate: validation.ValidateOmniControlPlaneStatusUpdate,
+			Create: validation.ValidateOmniControlPlane,
+			Update: validation.ValidateOmniControlPlaneUpdate,
 		},
 		Warnings:       validation.WarningsForOmniControlPlane,
 		UpdateWarnings: validation.WarningsForOmniControlPlaneUpdate,

@@ -23,9 +23,8 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniKubeconfigEx
 		Spec:      kit.PartOf(func(o *v1alpha1.OmniKubeconfigExport) *v1alpha1.OmniKubeconfigExportSpec { return &o.Spec }),
 		Status:    kit.PartOf(func(o *v1alpha1.OmniKubeconfigExport) *v1alpha1.OmniKubeconfigExportStatus { return &o.Status }),
 		Validation: kit.Validation[*v1alpha1.OmniKubeconfigExport]{
-			Create:       validation.ValidateOmniKubeconfigExport,
-			Update:       validation.ValidateOmniKubeconfigExportUpdate,
-			StatusUpdate: validation.ValidateOmniKubeconfigExportStatusUpdate,
+			Create: validation.ValidateOmniKubeconfigExport,
+			Update: validation.ValidateOmniKubeconfigExportUpdate,
 		},
 		Warnings:   validation.WarningsForOmniKubeconfigExport,
 		Deletion:   deletionOf,

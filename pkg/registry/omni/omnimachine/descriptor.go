@@ -23,9 +23,8 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniMachine] {
 		Spec:      kit.PartOf(func(o *v1alpha1.OmniMachine) *v1alpha1.OmniMachineSpec { return &o.Spec }),
 		Status:    kit.PartOf(func(o *v1alpha1.OmniMachine) *v1alpha1.OmniMachineStatus { return &o.Status }),
 		Validation: kit.Validation[*v1alpha1.OmniMachine]{
-			Create:       validation.ValidateOmniMachine,
-			Update:       validation.ValidateOmniMachineUpdate,
-			StatusUpdate: validation.ValidateOmniMachineStatusUpdate,
+			Create: validation.ValidateOmniMachine,
+			Update: validation.ValidateOmniMachineUpdate,
 		},
 		Warnings:   validation.WarningsForOmniMachine,
 		Deletion:   deletionOf,

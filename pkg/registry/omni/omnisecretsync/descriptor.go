@@ -23,11 +23,9 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniSecretSync] 
 		Spec:      kit.PartOf(func(o *v1alpha1.OmniSecretSync) *v1alpha1.OmniSecretSyncSpec { return &o.Spec }),
 		Status:    kit.PartOf(func(o *v1alpha1.OmniSecretSync) *v1alpha1.OmniSecretSyncStatus { return &o.Status }),
 		Validation: kit.Validation[*v1alpha1.OmniSecretSync]{
-			Create:       validation.ValidateOmniSecretSync,
-			Update:       validation.ValidateOmniSecretSyncUpdate,
-			StatusUpdate: validation.ValidateOmniSecretSyncStatusUpdate,
+			Create: validation.ValidateOmniSecretSync,
+			Update: validation.ValidateOmniSecretSyncUpdate,
 		},
-		Warnings:   validation.WarningsForOmniSecretSync,
 		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniSecretSync](),
 		Columns: []kit.Column[*v1alpha1.OmniSecretSync]{

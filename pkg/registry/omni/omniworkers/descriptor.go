@@ -31,9 +31,8 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniWorkers] {
 		Spec:      kit.PartOf(func(o *v1alpha1.OmniWorkers) *v1alpha1.OmniWorkersSpec { return &o.Spec }),
 		Status:    kit.PartOf(func(o *v1alpha1.OmniWorkers) *v1alpha1.OmniWorkersStatus { return &o.Status }),
 		Validation: kit.Validation[*v1alpha1.OmniWorkers]{
-			Create:       validation.ValidateOmniWorkers,
-			Update:       validation.ValidateOmniWorkersUpdate,
-			StatusUpdate: validation.ValidateOmniWorkersStatusUpdate,
+			Create: validation.ValidateOmniWorkers,
+			Update: validation.ValidateOmniWorkersUpdate,
 		},
 		Warnings:       validation.WarningsForOmniWorkers,
 		UpdateWarnings: validation.WarningsForOmniWorkersUpdate,
