@@ -77,7 +77,7 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 	r.want(ActionInstall, strings.ReplaceAll(configMap("one"), "of: demo", "of: demo"+large.String()))
 	r.remove(configMapPath("one"))
 
-	release := mustTry(t, recordMemory, "", tenantRecordBytes)
+	release := mustTake(t, "", tenantBytes)
 
 	var asked, written atomic.Int32
 
@@ -100,7 +100,7 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 
 	go correct(ctx, refuse)
 
-	for waiters(recordMemory) == 0 {
+	for waiters() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 
@@ -135,7 +135,7 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 		t.Errorf("%v, one is of %q", err, r.of("one"))
 	}
 
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }
 
 // A correction that does not return is left alone at its end, so that the release can be upgraded, or let go, in spite of it.
@@ -186,7 +186,7 @@ func TestACorrectionThatDoesNotReturnIsLeftAlone(t *testing.T) {
 		t.Error("it has written after its end")
 	}
 
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
