@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // compressed answers with gzip, whether or not the request accepts it.

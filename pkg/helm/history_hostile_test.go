@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // A release with maxHistory: 0 keeps hundreds of revisions, 100 MiB here. An action reads the few that it needs, and the
