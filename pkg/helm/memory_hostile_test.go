@@ -72,7 +72,7 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 	}
 
 	large := printer(foreigntest.Load(400_000))
-	free := occupied(t)
+	free := occupied(t, totalBytes)
 	begun, end := make(chan struct{}, 8), make(chan struct{})
 
 	foreigntest.WantPeak(t, 448<<20, func() {

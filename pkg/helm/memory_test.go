@@ -27,12 +27,12 @@ func wantNothingHeld(t *testing.T) {
 	}
 }
 
-// occupied takes the memory that a test with a part of its load does not need, so that those wait that wait with
-// all of it. What is returned gives it back.
-func occupied(t *testing.T) (free func()) {
+// occupied leaves so much memory, and of it the part that a test with a part of its load has, so that those wait that wait with
+// all of it. What is returned gives the rest back.
+func occupied(t *testing.T, left int) (free func()) {
 	t.Helper()
 
-	half := int64(totalBytes-foreigntest.Load(totalBytes)) / 2 // no namespace may have all of it
+	half := int64(totalBytes-foreigntest.Load(left)) / 2 // no namespace may have all of it
 	one, other := mustTake(t, "occupied", half), mustTake(t, "occupied, too", half)
 
 	return func() { one(); other() }

@@ -29,7 +29,7 @@ func largeManifest(maps int) string {
 // and a usual one does not wait for them.
 func TestManyLargeRecordsAtOnce(t *testing.T) {
 	hostile := foreigntest.AtOnce(6)
-	free := occupied(t)
+	free := occupied(t, 128*mib)
 
 	var comparing atomic.Int32
 
