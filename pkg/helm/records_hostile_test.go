@@ -87,8 +87,8 @@ func TestAnActionWaitsForMemoryForItsRecords(t *testing.T) {
 		refuse(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
 	}
 
-	cluster.add(t, applied(1, common.StatusSuperseded, largeManifest(foreigntest.Load(40_000)), nil))
-	cluster.add(t, applied(2, common.StatusDeployed, largeManifest(foreigntest.Load(40_000)), nil))
+	cluster.add(t, applied(1, common.StatusSuperseded, largeManifest(4_000), nil))
+	cluster.add(t, applied(2, common.StatusDeployed, largeManifest(4_000), nil))
 
 	c := New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Tenant: "busy"}, logr.Discard(), time.Second)
 	rollBackWithin := func(ctx context.Context, timeout time.Duration) error {
@@ -100,7 +100,7 @@ func TestAnActionWaitsForMemoryForItsRecords(t *testing.T) {
 
 	rollBack := func(ctx context.Context) error { return rollBackWithin(ctx, time.Minute) }
 
-	busy := tenantBytes - int64(foreigntest.Load(30*mib))
+	busy := int64(tenantBytes - 3*mib)
 	release := mustTake(t, "busy", busy)
 	ended := make(chan error)
 
