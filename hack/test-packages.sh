@@ -21,7 +21,7 @@ all=$(go list -find ./...)
 # their tests start, or only what they import, is raced where it belongs.
 concurrent() {
   local starts='^\s*go (func\b|[A-Za-z_.]+\()|\.(Go|AfterFunc)\(|\bexec\.Command|\bnet\.Listen|grpc\.NewServer|wait\.(Until|Poll)|^\s*"(sync(/atomic)?|golang\.org/x/sync/.*)"$'
-  git grep --untracked -lE "$starts" -- '*.go' ':!*_test.go' ':!pkg/generated' ':!pkg/foreign/foreigntest' |
+  git grep --untracked -lE "$starts" -- '*.go' ':!*_test.go' ':!pkg/generated' ':!test/foreigntest' |
     xargs -n 1 dirname | sort -u | sed "s|^|$(go list -m)/|" | grep -Fx "$1"
 }
 

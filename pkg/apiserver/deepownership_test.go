@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // owning is an entry of managedFields whose fields are nested so many levels deep. The library writes null as {},

@@ -29,8 +29,8 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 const frontProxyName = "front-proxy-client"

@@ -30,10 +30,6 @@ var (
 	logLimits = answer.Limits{Bytes: 8 << 20, Small: 4 << 20}
 )
 
-// clusterBytes is how much of the process's budget large answers of one kubeconfig may take, in bytes: half of it, so
-// that one cluster never takes all.
-const clusterBytes = 32 << 20
-
 // probing marks the context of a probe.
 type probing struct{}
 
@@ -95,7 +91,7 @@ func (s *sameHost) bound(request *http.Request, response *http.Response) error {
 	}
 
 	response.Body = &boundedBody{
-		Reader: answer.NewReader(request.Context(), response.Body, limitsOf(request), s.budget, answer.Process),
+		Reader: answer.NewReader(request.Context(), response.Body, limitsOf(request), s),
 		probe:  isProbe(request),
 	}
 

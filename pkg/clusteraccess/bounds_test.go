@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,8 +14,8 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // compressed answers with gzip, whether or not the request accepts it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"sync"
 	"time"
 
@@ -109,35 +110,29 @@ func (c *Clusters) keep(key Key, read entry) entry {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	before, found := c.entries[key]
-	if found && before.hash == read.hash {
+	if before, found := c.entries[key]; found && before.hash == read.hash {
 		return before // nothing was sent over the new one's connections
 	}
 
-	if before.cluster != nil {
-		before.cluster.close()
-	}
+	// With the unused ones: the last object that used a kubeconfig does not sign off.
+	c.drop(func(other Key, known entry) bool { return other == key || c.now().Sub(known.used) >= unusedFor })
 
 	read.used = c.now()
 	c.entries[key] = read
-	c.drop()
 
 	return read
 }
 
-// drop closes unused clusters: the last object that used a kubeconfig does not sign off. The caller holds the lock.
-func (c *Clusters) drop() {
-	for key, known := range c.entries {
-		if c.now().Sub(known.used) < unusedFor {
-			continue
-		}
-
-		if known.cluster != nil {
+// drop closes and drops clusters. The caller holds the lock.
+func (c *Clusters) drop(which func(Key, entry) bool) {
+	maps.DeleteFunc(c.entries, func(key Key, known entry) bool {
+		dropped := which(key, known)
+		if dropped && known.cluster != nil {
 			known.cluster.close()
 		}
 
-		delete(c.entries, key)
-	}
+		return dropped
+	})
 }
 
 // Forget closes and drops every Cluster of a deleted Secret.
@@ -145,15 +140,5 @@ func (c *Clusters) Forget(secret types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 
-	for key, known := range c.entries {
-		if key.NamespacedName != secret {
-			continue
-		}
-
-		if known.cluster != nil {
-			known.cluster.close()
-		}
-
-		delete(c.entries, key)
-	}
+	c.drop(func(key Key, _ entry) bool { return key.NamespacedName == secret })
 }

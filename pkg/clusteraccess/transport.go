@@ -9,7 +9,6 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 )
@@ -85,7 +84,7 @@ func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets
 
 	return &rest.Config{
 		Host:      a.server,
-		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated, budget: answer.NewBudget(clusterBytes)},
+		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated},
 		UserAgent: userAgent,
 		QPS:       clientQPS,
 		Burst:     clientBurst,
@@ -100,7 +99,6 @@ type sameHost struct {
 	host    string
 	secrets *redact.Secrets
 	next    http.RoundTripper
-	budget  *answer.Budget // of this cluster
 }
 
 // RoundTrip implements http.RoundTripper.

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // sameContent compares two texts; false if the content of one of them has no sum.

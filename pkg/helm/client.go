@@ -101,7 +101,7 @@ type Details struct {
 	Changed time.Time
 }
 
-// Details reads the whole record of a revision. It keeps nothing of it, so it does not wait for room.
+// Details reads the whole record of a revision. It keeps nothing of it, so it does not wait for memory.
 func (c *Client) Details(ctx context.Context, revision int) (Details, error) {
 	record, err := c.record(ctx, revision, nil)
 	if err != nil {
@@ -125,9 +125,9 @@ func (c *Client) Details(ctx context.Context, revision int) (Details, error) {
 // ErrRevisionGone is a revision that has no record any more.
 var ErrRevisionGone = errors.New("the revision has no record any more")
 
-// record reads the record of a revision. It takes room, unless that is nil.
-func (c *Client) record(ctx context.Context, revision int, room *recordRoom) (*releasev1.Release, error) {
-	x, err := c.open(ctx, values.Values{}, room)
+// record reads the record of a revision. It takes memory of the share, unless that is nil.
+func (c *Client) record(ctx context.Context, revision int, memory *memoryShare) (*releasev1.Release, error) {
+	x, err := c.open(ctx, values.Values{}, memory)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 	r.want(ActionInstall, strings.ReplaceAll(configMap("one"), "of: demo", "of: demo"+large.String()))
 	r.remove(configMapPath("one"))
 
-	release := mustTry(t, recordMemory, "", tenantRecordBytes)
+	release := mustTake(t, "", tenantBytes)
 
 	var asked, written atomic.Int32
 
@@ -101,7 +101,7 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 
 	go correct(ctx, refuse)
 
-	await.Until(t, "it waits for room", func() bool { return waiters(recordMemory) > 0 })
+	await.Until(t, "it waits for room", func() bool { return waiters() > 0 })
 	cancel()
 
 	var failure *Error
@@ -114,7 +114,7 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 
 	go correct(impatient, refuse)
 
-	await.Until(t, "it waits for room", func() bool { return waiters(recordMemory) > 0 })
+	await.Until(t, "it waits for room", func() bool { return waiters() > 0 })
 	impatient.end()
 
 	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonUnavailable || asked.Load() > 0 {
@@ -135,7 +135,7 @@ func TestACorrectionIsAskedBehindItsWait(t *testing.T) {
 		t.Errorf("%v, one is of %q", err, r.of("one"))
 	}
 
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }
 
 // impatient is a context whose time is over when its test says so.
@@ -207,7 +207,7 @@ func TestACorrectionThatDoesNotReturnIsLeftAlone(t *testing.T) {
 		t.Error("it has written after its end")
 	}
 
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -25,7 +25,7 @@ func (c *Client) Drift(ctx context.Context, revision int, ignores []drift.Ignore
 // Correct applies the objects again that Drift finds, and returns what was
 // different. Ignored paths keep what stands there. Only the latest revision is
 // applied, if it is deployed; of another one the error has ReasonInterrupted. begin
-// is asked behind all waits for room and before the first change; its error ends the
+// is asked behind all waits for memory and before the first change; its error ends the
 // correction with nothing changed. It returns soon after the end of ctx; the error of one that does not end by itself then has Still.
 func (c *Client) Correct(ctx context.Context, revision int, ignores []drift.Ignore, begin func() error) ([]drift.Difference, error) {
 	var found []drift.Difference
@@ -56,10 +56,10 @@ func (c *Client) release() drift.Release {
 	return drift.Release{Name: c.target.Name, Namespace: c.target.Namespace, FieldManager: FieldManager}
 }
 
-// recordInRoom reads the record of a revision when there is room for it and its manifest.
-func (c *Client) recordInRoom(ctx context.Context, revision int, room *recordRoom) (record *releasev1.Release, err error) {
-	err = room.inRoom(ctx, func() error {
-		record, err = c.record(ctx, revision, room)
+// awaitRecord reads the record of a revision when there is memory for it and its manifest.
+func (c *Client) awaitRecord(ctx context.Context, revision int, memory *memoryShare) (record *releasev1.Release, err error) {
+	err = memory.do(ctx, func() error {
+		record, err = c.record(ctx, revision, memory)
 
 		return err
 	}, func() error { return nil })
@@ -76,7 +76,7 @@ func (c *Client) recordInRoom(ctx context.Context, revision int, room *recordRoo
 	return record, err
 }
 
-// inEffect is an error unless a revision is the latest and deployed: the wait for room may have been long, and what an older
+// inEffect is an error unless a revision is the latest and deployed: the wait for memory may have been long, and what an older
 // one says must not be forced over what a later one makes.
 func (c *Client) inEffect(ctx context.Context, revision int) error {
 	observed, err := c.Observe(ctx)
@@ -94,10 +94,10 @@ func (c *Client) inEffect(ctx context.Context, revision int) error {
 
 // compare finds what differs; with mayCorrect, which is asked first, each such object is applied again.
 func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Ignore, mayCorrect func() error) ([]drift.Difference, error) {
-	room := newRecordRoom(c.target.Tenant)
-	defer room.giveBack()
+	memory := newMemoryShare(c.target.Tenant, false)
+	defer memory.giveBack()
 
-	record, err := c.recordInRoom(ctx, revision, room)
+	record, err := c.awaitRecord(ctx, revision, memory)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (c *Client) compare(ctx context.Context, revision int, ignores []drift.Igno
 		}
 	}
 
-	x, err := c.open(ctx, values.Values{}, room)
+	x, err := c.open(ctx, values.Values{}, memory)
 	if err != nil {
 		return nil, err
 	}

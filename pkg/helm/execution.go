@@ -26,8 +26,7 @@ type execution struct {
 	storage *resumable
 	last    *lastError
 	values  *redactor
-	memory  *room        // what it has of the room for charts
-	records *recordRoom  // may be nil
+	memory  *memoryShare // may be nil
 	older   records.Size // of what is kept of older revisions; see keepOlder
 	guard   *kubeclient.Guard
 
@@ -46,8 +45,8 @@ func (x *execution) mayChange() error {
 }
 
 // newExecution makes what an action uses. It is asked to stop with ctx; its requests end with hard.
-func (c *Client) newExecution(ctx, hard, soft context.Context, request Request, room *recordRoom) (*execution, error) {
-	x, err := c.open(hard, request.Values, room)
+func (c *Client) newExecution(ctx, hard, soft context.Context, request Request, memory *memoryShare) (*execution, error) {
+	x, err := c.open(hard, request.Values, memory)
 	if err != nil {
 		return nil, err
 	}
@@ -71,9 +70,9 @@ func (c *Client) newExecution(ctx, hard, soft context.Context, request Request, 
 	return x, nil
 }
 
-// open makes Helm's configuration for one action. All its requests end with ctx. Records that are read take room, unless
-// that is nil.
-func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoom) (*execution, error) {
+// open makes Helm's configuration for one action. All its requests end with ctx. Records that are read take memory of
+// the share, unless that is nil.
+func (c *Client) open(ctx context.Context, merged values.Values, memory *memoryShare) (*execution, error) {
 	clients, err := kubeclient.NewGetter(kubeclient.Bounded(ctx, c.target.Config), c.target.Namespace)
 	if err != nil {
 		return nil, err
@@ -95,7 +94,7 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
-	kept, err := records.New(ctx, config, c.target.Namespace, room.admit)
+	kept, err := records.New(ctx, config, c.target.Namespace, memory.admit)
 	if err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
@@ -105,10 +104,7 @@ func (c *Client) open(ctx context.Context, merged values.Values, room *recordRoo
 	config.Releases.Driver = storage
 	guard.Hooked = func(info *resource.Info) bool { return c.namedByHook(storage, info) }
 
-	return &execution{
-		config: config, storage: storage, last: last, values: redactor, guard: guard,
-		memory: chartMemory.roomFor(c.target.Tenant), records: room,
-	}, nil
+	return &execution{config: config, storage: storage, last: last, values: redactor, guard: guard, memory: memory}, nil
 }
 
 // writeAgain waits before a record is written again, and reports whether there is time for that.

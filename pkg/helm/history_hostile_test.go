@@ -13,7 +13,7 @@ import (
 	"helm.sh/helm/v4/pkg/release/common"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/answer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // A release with maxHistory: 0 keeps hundreds of revisions, 100 MiB here. An action reads the few that it needs, and the
@@ -71,7 +71,7 @@ func TestHundredsOfRevisions(t *testing.T) {
 			t.Errorf("%s, at most %d: %d records were read, want at most %d", step.action, step.maxHistory, got, step.maxReads)
 		}
 
-		recordMemory.wantEmpty(t)
+		wantNothingHeld(t)
 	}
 }
 
@@ -82,7 +82,7 @@ type boundedLists struct{ next http.RoundTripper }
 func (b boundedLists) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(request)
 	if err == nil && strings.HasSuffix(request.URL.Path, "/secrets") {
-		response.Body = answer.NewReader(request.Context(), response.Body, answer.Limits{Bytes: 1 << 10, Memory: 1 << 20, Small: 1 << 20})
+		response.Body = answer.NewReader(request.Context(), response.Body, answer.Limits{Bytes: 1 << 10, Memory: 1 << 20, Small: 1 << 20}, nil)
 	}
 
 	return response, err

@@ -107,14 +107,14 @@ func (c *Client) objectsOfFailed(x *execution) (map[drift.Object]time.Time, erro
 		}
 
 		if name := key(c.target.Name, number); x.storage.read[name] == nil {
-			x.records.forget(name)
+			x.memory.forget(name)
 		}
 	}
 
 	return named, nil
 }
 
-// noteAttempt notes the objects that the record of an attempt names, and takes room for what stays of it.
+// noteAttempt notes the objects that the record of an attempt names, and takes memory for what stays of it.
 func (c *Client) noteAttempt(x *execution, record *releasev1.Release, began time.Time, named map[drift.Object]time.Time) error {
 	texts := x.values.add(record.Config) // names of objects may come from older values
 

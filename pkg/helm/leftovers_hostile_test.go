@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // addFailed writes records of revisions that failed, and returns what is observed of them.
@@ -93,7 +93,7 @@ func TestManyFailedRevisions(t *testing.T) {
 					t.Errorf("%v, and it wrote %d times", err, written.Load())
 				}
 
-				recordMemory.wantEmpty(t)
+				wantNothingHeld(t)
 			})
 		}
 	}
@@ -107,7 +107,7 @@ func TestWhatIsKeptOfFailedRevisionsCounts(t *testing.T) {
 
 	cluster := newFakeCluster(t)
 	cluster.configMaps = func(to http.ResponseWriter, _ *http.Request) {
-		bytes, _ := recordMemory.bytes.Load()
+		bytes, _ := heldMemory.Load()
 		held.Store(bytes)
 		refuse(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
 	}
@@ -130,7 +130,7 @@ func TestWhatIsKeptOfFailedRevisionsCounts(t *testing.T) {
 		t.Errorf("%d MiB count", held.Load()/mib)
 	}
 
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }
 
 // The same values in each of them are kept once.
@@ -146,5 +146,5 @@ func TestFailedRevisionsWithTheSameValues(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }

@@ -2,108 +2,164 @@ package helm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
-// What this process holds of charts while their actions run: what workers answer, the manifests, and what Helm makes
-// of both. An action can wait for hours, and there may be 64 of them at the same time, and 64 uninstalls.
+// What the actions and comparisons of this process keep at the same time: records of releases and what Helm makes of them, packed
+// charts until they are rendered, and what workers answer. An action can wait for hours, and there may be 64 of them, and 64 uninstalls.
+// Users decide how large a chart is; whoever may write Secrets in a workload cluster decides how large a record is.
 const (
-	// totalBytes is how much that may be together, in bytes. A chart that takes more has all that one namespace may have.
-	totalBytes = 288 << 20
-	// tenantBytes is how much of it one namespace may have.
+	// totalBytes is the most that all may have together, in bytes, and tenantBytes the most for one namespace. An action that needs
+	// more counts as that.
+	totalBytes  = 320 << 20
 	tenantBytes = 192 << 20
-	// smallBytes is what an action may take without being counted, so that it never waits.
+	// smallBytes does not count: an action that needs no more never waits.
 	smallBytes = 1 << 20
 
-	// bytesPerValue is what a value of a manifest takes beside its text while Helm parses it.
+	// bytesPerValue is what a value of a text takes, beside its bytes, while Helm parses it.
 	bytesPerValue = 200
-	// manifestCopies and answerCopies are how often the text is there: printed, recorded, packed and sent.
-	manifestCopies, answerCopies = 4, 3
+	// How many copies of a text there are: rendered output is printed, recorded, packed and sent.
+	manifestCopies, answerCopies, recordCopies, recordManifestCopies = 4, 3, 1, 2
 )
 
-// chartMemory is the room of the process: the memory is the process's, too. Who waits is passed by those behind that fit: a chart of
-// a usual size does not wait for the end of a very large one.
-//
-//nolint:gochecknoglobals // see above
-var chartMemory = newMemoryBudget(totalBytes, tenantBytes, smallBytes, "other large charts are done").forWhole() // it prints more each time
+// What an action keeps beside records. No record has such a name.
+const (
+	packedChart    = "packed chart"
+	renderedOutput = "rendered output"
+	joinedManifest = "joined manifest" // of several revisions
+	olderRevisions = "older revisions" // of which the records are not kept
+)
 
-// costOf is about what a text takes whose size is this, in bytes.
+// heldMemory is what actions and comparisons keep. Smaller requests that fit pass those that wait, so a usual chart does not
+// wait behind a very large one.
+//
+//nolint:gochecknoglobals // the memory is the process's, too
+var heldMemory = limiter.New(limiter.Limits[string]{PerKey: tenantBytes, Total: totalBytes})
+
+// costOf is about what a text of this size takes, in bytes.
 func costOf(size foreign.Size, copies int64) int64 {
 	return int64(size.Nodes)*bytesPerValue + int64(size.Bytes)*copies
 }
 
-// memoryBudget bounds what is held at the same time, in all and for one tenant. It is safe for concurrent use.
-type memoryBudget struct {
-	bytes *limiter.Limiter[string]
-	share int64  // what one tenant may have
-	small int64  // what takes no more is not counted
-	until string // what who waits waits for
-	whole bool   // who is refused again waits for the whole share
-	first bool   // who waits is before all others
+// memoryShare is what one action or comparison has of heldMemory. A nil share keeps as much as it wants. It is not safe for concurrent use.
+type memoryShare struct {
+	tenant  string
+	acquire func(ctx context.Context, tenant string, bytes int64) (release func(), err error)
+
+	costs   map[string]int64 // of what is kept, by name
+	has     int64
+	release func()
 }
 
-func newMemoryBudget(total, share, small int64, until string) memoryBudget {
-	return memoryBudget{bytes: limiter.New(limiter.Limits[string]{PerKey: share, Total: total}), share: share, small: small, until: until}
-}
-
-// forWhole is a budget for what needs more each time: who is refused again waits for the whole share.
-func (b memoryBudget) forWhole() memoryBudget {
-	b.whole = true
-
-	return b
-}
-
-// next returns for how much to wait: for what was refused, and after a wait for twice as much as in that at least, up to
-// the share. A refusal names only what was known until then, and the waits have to end.
-func (b memoryBudget) next(waited, refused int64) int64 {
-	if b.whole && waited > 0 {
-		return b.share
+// newMemoryShare returns a share that has nothing yet. With first it waits before those of all others.
+func newMemoryShare(tenant string, first bool) *memoryShare {
+	acquire := heldMemory.Acquire
+	if first {
+		acquire = heldMemory.AcquireFirst
 	}
 
-	return min(max(refused, 2*waited), b.share)
+	return &memoryShare{tenant: tenant, acquire: acquire, costs: map[string]int64{}, release: func() {}}
 }
 
-// enter waits until there is room. What is returned gives it back, once, however often it is called. The error is that of
-// ctx.
-func (b memoryBudget) enter(ctx context.Context, tenant string, cost int64) (release func(), err error) {
-	acquire := b.bytes.Acquire
-	if b.first {
-		acquire = b.bytes.AcquireFirst
+// admit takes memory for a record.
+func (s *memoryShare) admit(name string, size records.Size) error {
+	return s.take(name, costOf(size.Record, recordCopies)+costOf(size.Manifests, recordManifestCopies))
+}
+
+// take makes the share large enough to keep one thing more. If there is no memory now, the share has none any more: two actions
+// that keep what they have while they wait would wait for each other. The error then makes do begin the action again.
+func (s *memoryShare) take(name string, cost int64) error {
+	if s == nil {
+		return nil
 	}
 
-	release, err = acquire(ctx, tenant, b.counted(cost))
-	if err != nil {
-		return nil, &noRoomError{b.until, err}
+	s.costs[name] = cost
+
+	needed := int64(0)
+	for _, cost := range s.costs {
+		needed += cost
 	}
 
-	return release, nil
-}
-
-// try enters if there is room now.
-func (b memoryBudget) try(tenant string, cost int64) (release func(), ok bool) {
-	return b.bytes.TryAcquire(tenant, b.counted(cost), limiter.Waiter{})
-}
-
-// counted is what counts of what a chart takes.
-func (b memoryBudget) counted(cost int64) int64 {
-	if cost <= b.small {
-		return 0
+	if needed = min(needed, tenantBytes); needed <= max(s.has, smallBytes) {
+		return nil
 	}
 
-	return cost
+	s.giveBack()
+
+	release, ok := heldMemory.TryAcquire(s.tenant, needed, limiter.Waiter{})
+	if !ok {
+		return &fullError{needed}
+	}
+
+	s.has, s.release = needed, release
+
+	return nil
 }
 
-// noRoomError is an action that had no room until its time was over. It says nothing about the action, which was not tried.
-type noRoomError struct {
-	until string
-	cause error // of the context
+// forget is told of what is not kept any more. Its memory serves what the action takes next.
+func (s *memoryShare) forget(name string) {
+	if s != nil {
+		delete(s.costs, name)
+	}
 }
+
+// giveBack gives back what the share has.
+func (s *memoryShare) giveBack() {
+	s.release()
+	s.has, s.release = 0, func() {}
+}
+
+// do does something that takes memory. If that is refused, drop drops what was read, and it is done again from the start when
+// there is memory: what was refused, and twice as much each time, because a refusal names only what was known by then.
+func (s *memoryShare) do(ctx context.Context, do, drop func() error) error {
+	needed := int64(0)
+
+	for {
+		err := do()
+
+		var full *fullError
+		if !errors.As(err, &full) {
+			return err
+		}
+
+		if err := drop(); err != nil {
+			return err
+		}
+
+		clear(s.costs)
+		s.giveBack() // what was taken after the refusal
+
+		needed = min(max(full.needed, 2*needed), tenantBytes)
+
+		release, err := s.acquire(ctx, s.tenant, needed)
+		if err != nil {
+			return &noMemoryError{err}
+		}
+
+		s.has, s.release = needed, release
+	}
+}
+
+// fullError says that there is not as much memory now as a share needs. Nobody sees its text.
+type fullError struct{ needed int64 }
 
 // Error implements error.
-func (e *noRoomError) Error() string { return fmt.Sprintf("wait until %s: %s", e.until, e.cause) }
+func (e *fullError) Error() string {
+	return "there is no memory for a chart or the record of a release now"
+}
 
-// Unwrap returns the cause.
-func (e *noRoomError) Unwrap() error { return e.cause }
+// noMemoryError is an action that had no memory until its time was over. It says nothing about the action, which was not tried.
+type noMemoryError struct{ cause error }
+
+// Error implements error.
+func (e *noMemoryError) Error() string {
+	return fmt.Sprintf("wait until other large charts and records of releases are done with: %s", e.cause)
+}
+
+// Unwrap returns the cause, the error of a context.
+func (e *noMemoryError) Unwrap() error { return e.cause }

@@ -12,10 +12,10 @@ import (
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v4/pkg/action"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // printer is a chart that prints a ConfigMap of so many values.
@@ -25,35 +25,39 @@ func printer(values int) chartserver.Chart {
 	}}
 }
 
-// inRoom is an action that has its chart rendered and parsed by Helm, and then holds it until it is told to end.
-func inRoom(ctx context.Context, t *testing.T, c *Client, chart chartserver.Chart, hold func()) error {
+// hang is an action that has its chart rendered and parsed by Helm, and then holds it until it is told to end.
+func hang(ctx context.Context, t *testing.T, c *Client, chart chartserver.Chart, hold func()) error {
 	t.Helper()
 
-	x, err := c.open(ctx, values.Values{}, nil)
-	if err != nil {
-		return err
-	}
-	defer x.memory.giveBack()
+	memory := newMemoryShare(c.target.Tenant, false)
+	defer memory.giveBack()
 
-	x.request, x.hard, x.soft = Request{Chart: packed{chart}}, ctx, ctx
+	return memory.do(ctx, func() error {
+		x, err := c.open(ctx, values.Values{}, memory)
+		if err != nil {
+			return err
+		}
 
-	prerendered, err := c.prepare(x, render.Release{Revision: 1}, false)
-	if err != nil {
-		return err
-	}
+		x.request, x.hard, x.soft = Request{Chart: packed{chart}}, ctx, ctx
 
-	config := action.NewConfiguration()
-	config.CustomTemplateFuncs = x.config.CustomTemplateFuncs
+		prerendered, err := c.prepare(x, render.Release{Revision: 1}, false)
+		if err != nil {
+			return err
+		}
 
-	made := dryRun(t, config, prerendered, nil)
+		config := action.NewConfiguration()
+		config.CustomTemplateFuncs = x.config.CustomTemplateFuncs
 
-	hold()
+		made := dryRun(t, config, prerendered, nil)
 
-	if !strings.Contains(made.Manifest, "ConfigMap") {
-		t.Error("the manifest is not that of the chart")
-	}
+		hold()
 
-	return nil
+		if !strings.Contains(made.Manifest, "ConfigMap") {
+			t.Error("the manifest is not that of the chart")
+		}
+
+		return nil
+	}, func() error { return nil })
 }
 
 // Eight releases of four namespaces print as much as one may, at the same time, and hold it. What they hold together
@@ -68,7 +72,7 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 	}
 
 	large := printer(foreigntest.Load(400_000))
-	free := occupied(t, chartMemory, totalBytes)
+	free := occupied(t, totalBytes)
 	begun, end := make(chan struct{}, 8), make(chan struct{})
 
 	foreigntest.WantPeak(t, 448<<20, func() {
@@ -76,7 +80,7 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 
 		for i := range 8 {
 			all.Go(func() {
-				if err := inRoom(t.Context(), t, clientOf(fmt.Sprint("hostile-", i%4)), large, func() { begun <- struct{}{}; <-end }); err != nil {
+				if err := hang(t.Context(), t, clientOf(fmt.Sprint("hostile-", i%4)), large, func() { begun <- struct{}{}; <-end }); err != nil {
 					t.Error(err)
 				}
 			})
@@ -85,16 +89,16 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 		<-begun
 
 		for _, tenant := range []string{"other", "hostile-0"} {
-			if err := inRoom(t.Context(), t, clientOf(tenant), printer(10), func() {}); err != nil {
+			if err := hang(t.Context(), t, clientOf(tenant), printer(10), func() {}); err != nil {
 				t.Error(err)
 			}
 		}
 
-		// Who gives up while there is no room says what it has waited for.
+		// Who gives up while there is no memory says what it has waited for.
 		impatient, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(time.Second, cancel)
 
-		if err := inRoom(impatient, t, clientOf("impatient"), large, func() { t.Error("there was room") }); !errors.Is(err, context.Canceled) {
+		if err := hang(impatient, t, clientOf("impatient"), large, func() { t.Error("there was memory") }); !errors.Is(err, context.Canceled) {
 			t.Errorf("got %v", err)
 		}
 
@@ -103,5 +107,5 @@ func TestManyLargeChartsAtOnce(t *testing.T) {
 	})
 
 	free()
-	chartMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }

@@ -3,67 +3,47 @@ package helm
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
-	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
-func waiters(r memoryBudget) int {
-	_, waiting := r.bytes.Load()
+// waiters is how many actions wait for memory.
+func waiters() int {
+	_, waiting := heldMemory.Load()
 
 	return waiting
 }
 
-// wantEmpty wants nothing to be held, and nobody to wait.
-func (b memoryBudget) wantEmpty(t *testing.T) {
+// wantNothingHeld wants no memory to be held, and nobody to wait.
+func wantNothingHeld(t *testing.T) {
 	t.Helper()
 
-	if held, waiting := b.bytes.Load(); held != 0 || waiting != 0 {
-		t.Errorf("%d bytes are held still, and %d wait", held, waiting)
+	if bytes, waiting := heldMemory.Load(); bytes != 0 || waiting != 0 {
+		t.Errorf("%d bytes are held still, and %d wait", bytes, waiting)
 	}
 }
 
-// occupied takes what of a room of total bytes a test with a part of its load does not need, so that those wait that wait with
-// all of it. What is returned gives it back.
-func occupied(t *testing.T, r memoryBudget, total int) (free func()) {
+// occupied leaves so much memory, and of it the part that a test with a part of its load has, so that those wait that wait with
+// all of it. What is returned gives the rest back.
+func occupied(t *testing.T, left int) (free func()) {
 	t.Helper()
 
-	half := int64(total-foreigntest.Load(total)) / 2 // no namespace may have all of it
-	one, other := mustTry(t, r, "occupied", half), mustTry(t, r, "occupied, too", half)
+	half := int64(totalBytes-foreigntest.Load(left)) / 2 // no namespace may have all of it
+	one, other := mustTake(t, "occupied", half), mustTake(t, "occupied, too", half)
 
 	return func() { one(); other() }
 }
 
-// enterLater enters in the background; the channel tells when it has.
-func enterLater(t *testing.T, r memoryBudget, tenant string, cost int64) chan func() {
+func mustTake(t *testing.T, tenant string, cost int64) func() {
 	t.Helper()
 
-	before, entered := waiters(r), make(chan func(), 1)
-
-	go func() {
-		release, err := r.enter(context.Background(), tenant, cost)
-		if err != nil {
-			panic(err)
-		}
-
-		entered <- release
-	}()
-
-	for waiters(r) == before {
-		time.Sleep(time.Millisecond)
-	}
-
-	return entered
-}
-
-func mustTry(t *testing.T, r memoryBudget, tenant string, cost int64) func() {
-	t.Helper()
-
-	release, ok := r.try(tenant, cost)
+	release, ok := heldMemory.TryAcquire(tenant, cost, limiter.Waiter{})
 	if !ok {
-		t.Fatalf("no room for %d MiB of %s", cost>>20, tenant)
+		t.Fatalf("no memory for %d MiB of %s", cost>>20, tenant)
 	}
 
 	return release
@@ -71,80 +51,77 @@ func mustTry(t *testing.T, r memoryBudget, tenant string, cost int64) func() {
 
 const mib = 1 << 20
 
-// A tenant leaves room for others, a small chart never waits, and a usual one not behind a large one.
-func TestRoom(t *testing.T) {
-	r := newMemoryBudget(12*mib, 8*mib, smallBytes, "it is free")
-	first := mustTry(t, r, "a", 6*mib)
+// What is not kept any more serves what comes next, what is read again counts once, and little never waits.
+func TestMemoryShare(t *testing.T) {
+	share := newMemoryShare("one", false)
+	size := records.Size{Record: foreign.Size{Bytes: 30 * mib}}
 
-	if _, ok := r.try("a", 3*mib); ok {
-		t.Error("one tenant has more than its share")
+	for _, name := range []string{"a", "b", "b"} {
+		if err := share.admit(name, size); err != nil {
+			t.Fatal(err)
+		}
 	}
 
-	// More than may be at all takes what may be.
-	large := enterLater(t, r, "b", 100*mib)
-
-	for range 64 {
-		mustTry(t, r, "a", smallBytes)
+	if share.has != 60*mib {
+		t.Errorf("it has %d MiB", share.has/mib)
 	}
 
-	second := mustTry(t, r, "c", 4*mib)
+	share.forget("a")
 
-	if _, ok := r.try("d", 3*mib); ok {
-		t.Error("there is more than fits")
+	if err := share.admit("c", size); err != nil || share.has != 60*mib {
+		t.Errorf("%v, it has %d MiB", err, share.has/mib)
 	}
 
-	first()
-	first() // gives nothing back
+	share.giveBack()
 
-	(<-large)()
-	second()
+	all := mustTake(t, "one", tenantBytes)
 
-	r.wantEmpty(t)
+	if err := newMemoryShare("one", false).take("a", smallBytes); err != nil {
+		t.Errorf("a small chart: %v", err)
+	}
+
+	if err := newMemoryShare("one", false).take("a", smallBytes+1); !errors.As(err, new(*fullError)) {
+		t.Errorf("a namespace has more than its share: %v", err)
+	}
+
+	all()
+	wantNothingHeld(t)
 }
 
-// Who does not want to wait any more leaves nothing behind.
-func TestWaitingForRoomEnds(t *testing.T) {
-	r := newMemoryBudget(8*mib, 8*mib, smallBytes, "it is free")
-	release := mustTry(t, r, "a", 8*mib)
+// An action that is refused again waits for twice as much, and not for all that one namespace may have: smaller requests pass it.
+func TestAgainRefusedWaitsForTwiceAsMuch(t *testing.T) {
+	share, refusals := newMemoryShare("one", false), []int64{10 * mib, 15 * mib}
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
-	defer cancel()
+	err := share.do(t.Context(), func() error {
+		if len(refusals) == 0 {
+			return nil
+		}
 
-	if _, err := r.enter(ctx, "b", 2*mib); !errors.Is(err, context.DeadlineExceeded) {
+		refused := refusals[0]
+		refusals = refusals[1:]
+
+		return &fullError{refused}
+	}, func() error { return nil })
+	if err != nil || share.has != 20*mib {
+		t.Errorf("%v, it has %d MiB", err, share.has/mib)
+	}
+
+	share.giveBack()
+	wantNothingHeld(t)
+}
+
+// An action whose time is over while it waits leaves nothing behind.
+func TestWaitingForMemoryEnds(t *testing.T) {
+	all := mustTake(t, "one", tenantBytes)
+	share := newMemoryShare("one", false)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	drop := func() error { cancel(); return nil }
+
+	if err := share.do(ctx, func() error { return share.take("a", 2*mib) }, drop); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 
-	release()
-
-	r.wantEmpty(t)
-}
-
-// Many at the same time, some of which give up, get and give back all of it.
-func TestRoomOfMany(t *testing.T) {
-	r := newMemoryBudget(12*mib, 8*mib, smallBytes, "it is free")
-
-	var all sync.WaitGroup
-
-	for i := range 200 {
-		all.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*time.Millisecond)
-			defer cancel()
-
-			release, err := r.enter(ctx, string(rune('a'+i%5)), int64(i%9)*mib)
-			if err != nil {
-				return
-			}
-
-			if held, _ := r.bytes.Load(); held > 12*mib {
-				t.Errorf("%d bytes are held", held)
-			}
-
-			time.Sleep(time.Millisecond)
-			release()
-		})
-	}
-
-	all.Wait()
-
-	r.wantEmpty(t)
+	all()
+	wantNothingHeld(t)
 }

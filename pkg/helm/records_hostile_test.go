@@ -17,10 +17,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // largeManifest is one ConfigMap with so many maps of one key.
@@ -32,7 +30,7 @@ func largeManifest(maps int) string {
 // and a usual one does not wait for them.
 func TestManyLargeRecordsAtOnce(t *testing.T) {
 	hostile := foreigntest.AtOnce(6)
-	free := occupied(t, recordMemory, totalRecordBytes)
+	free := occupied(t, 128*mib)
 
 	var comparing atomic.Int32
 
@@ -69,7 +67,7 @@ func TestManyLargeRecordsAtOnce(t *testing.T) {
 			all.Go(func() { compare("demo", fmt.Sprint("hostile-", i%4)) })
 		}
 
-		for int(comparing.Load())+waiters(recordMemory) < hostile { // as many as may have read theirs
+		for int(comparing.Load())+waiters() < hostile { // as many as may have read theirs
 			time.Sleep(time.Millisecond)
 		}
 
@@ -80,18 +78,18 @@ func TestManyLargeRecordsAtOnce(t *testing.T) {
 	})
 
 	free()
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }
 
-// An action that finds no room for its second record gives back that of the first, waits for both, and begins anew.
-func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
+// An action that finds no memory for its second record gives back that of the first, waits for both, and begins anew.
+func TestAnActionWaitsForMemoryForItsRecords(t *testing.T) {
 	cluster := newFakeCluster(t)
 	cluster.configMaps = func(to http.ResponseWriter, _ *http.Request) {
 		refuse(to, apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "a", errors.New("not now")))
 	}
 
-	cluster.add(t, applied(1, common.StatusSuperseded, largeManifest(foreigntest.Load(40_000)), nil))
-	cluster.add(t, applied(2, common.StatusDeployed, largeManifest(foreigntest.Load(40_000)), nil))
+	cluster.add(t, applied(1, common.StatusSuperseded, largeManifest(4_000), nil))
+	cluster.add(t, applied(2, common.StatusDeployed, largeManifest(4_000), nil))
 
 	c := New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Tenant: "busy"}, logr.Discard(), time.Second)
 	rollBackWithin := func(ctx context.Context, timeout time.Duration) error {
@@ -103,15 +101,15 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 
 	rollBack := func(ctx context.Context) error { return rollBackWithin(ctx, await.Limit) }
 
-	busy := tenantRecordBytes - int64(foreigntest.Load(30*mib))
-	release := mustTry(t, recordMemory, "busy", busy)
+	busy := int64(tenantBytes - 3*mib)
+	release := mustTake(t, "busy", busy)
 	ended := make(chan error)
 
 	go func() { ended <- rollBack(t.Context()) }()
 
-	await.Until(t, "it waits for room", func() bool { return waiters(recordMemory) > 0 })
+	await.Until(t, "it waits for room", func() bool { return waiters() > 0 })
 
-	if held, _ := recordMemory.bytes.Load(); held != busy {
+	if held, _ := heldMemory.Load(); held != busy {
 		t.Errorf("%d MiB are held beside what was there before", (held-busy)>>20)
 	}
 
@@ -119,16 +117,16 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 
 	go func() { ended <- rollBack(impatient) }()
 
-	await.Until(t, "another one waits", func() bool { return waiters(recordMemory) > 1 })
+	await.Until(t, "another one waits", func() bool { return waiters() > 1 })
 	impatient.end()
 
 	var failure *Error
-	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonInterrupted || !strings.Contains(err.Error(), "wait until other large records") {
+	if err := <-ended; !errors.As(err, &failure) || failure.Reason != ReasonInterrupted || !strings.Contains(err.Error(), "wait until other large charts and records") {
 		t.Errorf("got %v", err)
 	}
 
 	// Time that is over in such a wait is no failure of the release.
-	if err := rollBackWithin(t.Context(), 10*time.Second); !errors.As(err, &failure) || failure.Reason != ReasonUnavailable || !strings.Contains(err.Error(), "rollback was not tried: wait until other large records") {
+	if err := rollBackWithin(t.Context(), 10*time.Second); !errors.As(err, &failure) || failure.Reason != ReasonUnavailable || !strings.Contains(err.Error(), "rollback was not tried: wait until other large charts and records") {
 		t.Errorf("got %v", err)
 	}
 
@@ -138,12 +136,12 @@ func TestAnActionWaitsForRoomForItsRecords(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }
 
-// The room that is free next goes to an uninstall, although others waited before: when it has not had any for an hour, its release is
+// The memory that is free next goes to an uninstall, although others waited before: when it has not had any for an hour, its release is
 // left behind.
-func TestAnUninstallHasRoomBeforeOthers(t *testing.T) {
+func TestAnUninstallHasMemoryBeforeOthers(t *testing.T) {
 	asked := make(chan string, 1)
 	cluster := newFakeCluster(t)
 	cluster.configMaps = func(to http.ResponseWriter, request *http.Request) {
@@ -166,7 +164,7 @@ func TestAnUninstallHasRoomBeforeOthers(t *testing.T) {
 		return New(Target{Config: cluster.config(), Name: name, Namespace: "apps", Tenant: "busy"}, logr.Discard(), time.Second)
 	}
 	forOne := int64(foreigntest.Load(30 * mib))
-	others, room := mustTry(t, recordMemory, "busy", tenantRecordBytes-forOne), mustTry(t, recordMemory, "busy", forOne)
+	others, rest := mustTake(t, "busy", tenantBytes-forOne), mustTake(t, "busy", forOne)
 
 	var all sync.WaitGroup
 
@@ -181,12 +179,12 @@ func TestAnUninstallHasRoomBeforeOthers(t *testing.T) {
 	} {
 		all.Go(do)
 
-		for waiters(recordMemory) <= i {
+		for waiters() <= i {
 			time.Sleep(time.Millisecond)
 		}
 	}
 
-	room()
+	rest()
 
 	if name := <-asked; name != "b" {
 		t.Errorf("%s was asked for, which is not in the release that is uninstalled", name)
@@ -194,53 +192,5 @@ func TestAnUninstallHasRoomBeforeOthers(t *testing.T) {
 
 	others()
 	all.Wait()
-	recordMemory.wantEmpty(t)
-}
-
-// Who is refused again waits for twice as much, and not for all that one namespace may have: smaller requests pass it.
-func TestAgainRefusedWaitsForTwiceAsMuch(t *testing.T) {
-	room, calls := newRecordRoom("one"), 0
-
-	err := room.inRoom(t.Context(), func() error {
-		if calls++; calls == 1 {
-			return &fullError{room.room, 10 * mib}
-		}
-
-		if calls == 2 {
-			return &fullError{room.room, 15 * mib}
-		}
-
-		return nil
-	}, func() error { room.giveBack(); return nil })
-	if err != nil || room.has != 20*mib {
-		t.Errorf("%v, it has %d MiB", err, room.has/mib)
-	}
-
-	room.giveBack()
-	recordMemory.wantEmpty(t)
-}
-
-// Room that is not needed any more serves the next record, and a record that is read again takes none twice.
-func TestRoomOfRecords(t *testing.T) {
-	room := newRecordRoom("one")
-	size := records.Size{Record: foreign.Size{Bytes: 30 * mib}}
-
-	for _, name := range []string{"a", "b", "b"} {
-		if err := room.admit(name, size); err != nil {
-			t.Fatal(err)
-		}
-	}
-
-	if room.has != 60*mib {
-		t.Errorf("it has %d MiB", room.has/mib)
-	}
-
-	room.forget("a")
-
-	if err := room.admit("c", size); err != nil || room.has != 60*mib {
-		t.Errorf("%v, it has %d MiB", err, room.has/mib)
-	}
-
-	room.giveBack()
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }

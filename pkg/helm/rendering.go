@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -40,14 +41,14 @@ func (c *Client) prepare(x *execution, release render.Release, crds bool) (*char
 	release.Name, release.Namespace = c.target.Name, c.target.Namespace
 	job := render.Job{Values: encoded, Release: release, CRDsFirst: crds}
 
-	one, err := c.admitted(x, job)
+	one, err := c.render(x, job)
 	if err == nil && !one.answer.Rendered {
 		if err := c.installCRDs(x, one.answer.CRDs); err != nil {
 			return nil, err
 		}
 
 		job.CRDsFirst = false
-		one, err = c.admitted(x, job)
+		one, err = c.render(x, job)
 	}
 
 	if err != nil {
@@ -109,28 +110,8 @@ type renderedChart struct {
 	found  manifests
 }
 
-// admitted has the chart rendered and makes room for what it became. If there is none, what was rendered is dropped, so
-// that neither memory nor a worker is kept by what only waits, and the chart is rendered anew when there is room. The
-// room is the action's, until it ends or asks again.
-func (c *Client) admitted(x *execution, job render.Job) (*renderedChart, error) {
-	x.memory.giveBack()
-
-	var one *renderedChart
-
-	err := x.memory.inRoom(x.soft, func() (err error) {
-		one, err = c.render(x, job)
-
-		return err
-	}, nil)
-
-	if errors.As(err, new(*noRoomError)) {
-		return nil, fmt.Errorf("chart %s: %w", x.request.Chart, err)
-	}
-
-	return one, err
-}
-
-// reserveMemory is asked with what a worker answers, in the worker's place.
+// reserveMemory takes memory for what a worker answers, in the worker's place. If there is none, the action begins again when there
+// is, so that what waits keeps no worker.
 func (c *Client) reserveMemory(x *execution, one *renderedChart) error {
 	one.found = checkOutput(x.soft, one.files)
 	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
@@ -144,7 +125,7 @@ func (c *Client) reserveMemory(x *execution, one *renderedChart) error {
 		cost += costOf(size, manifestCopies)
 	}
 
-	return x.memory.take(cost)
+	return x.memory.take(renderedOutput, cost)
 }
 
 // render asks a worker, for the cluster as it is now.
@@ -175,15 +156,19 @@ func (c *Client) render(x *execution, job render.Job) (*renderedChart, error) {
 		return c.reserveMemory(x, one)
 	}
 
-	err = c.withArchive(x.soft, x.request.Chart, func(archive []byte) error {
-		if _, _, err := c.target.Renderers.Render(x.soft, c.target.Tenant, job, archive, lookup); err != nil {
-			return explainRendering(x.request.Chart, err)
-		}
-
-		return nil
-	})
+	archive, err := archiveOf(x.soft, x.request.Chart)
 	if err != nil {
 		return nil, err
+	}
+
+	if err := x.memory.take(packedChart, int64(len(archive))); err != nil {
+		return nil, err
+	}
+
+	defer x.memory.forget(packedChart) // it is had again, usually from a cache, when it is rendered again
+
+	if _, _, err := c.target.Renderers.Render(x.soft, c.target.Tenant, job, archive, lookup); err != nil {
+		return nil, explainRendering(x.request.Chart, err)
 	}
 
 	if err := x.request.Chart.Accept(one.answer.Chart.Metadata); err != nil {
@@ -191,6 +176,20 @@ func (c *Client) render(x *execution, job render.Job) (*renderedChart, error) {
 	}
 
 	return one, nil
+}
+
+// archiveOf has a packed chart. Who made the request knows what to say if it cannot be had.
+func archiveOf(ctx context.Context, packed Chart) ([]byte, error) {
+	archive, err := packed.Archive(ctx)
+
+	switch {
+	case err == nil:
+		return archive, nil
+	case ctx.Err() != nil:
+		return nil, fmt.Errorf("chart %s: %w", packed, ctx.Err())
+	default:
+		return nil, &unusableError{err}
+	}
 }
 
 // lookAtCluster finds out what the cluster is able to do, as Helm does it. Helm

@@ -10,7 +10,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/chart/common"
@@ -19,10 +21,10 @@ import (
 	releasecommon "helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // TestMain makes the test program a worker when a pool starts it as one.
@@ -257,4 +259,24 @@ func TestUncheckedChartsAreNamedBriefly(t *testing.T) {
 	if got, want := brief(many[:11]), ", and 1 more"; !strings.HasSuffix(got, want) {
 		t.Errorf("%q does not end with %q", got, want)
 	}
+}
+
+// gone is a chart whose archive cannot be had any more.
+type gone struct{ packed }
+
+var errGone = errors.New("the repository does not answer")
+
+// Archive implements Chart.
+func (gone) Archive(context.Context) ([]byte, error) { return nil, errGone }
+
+// What is said of an archive that is gone is what its source says.
+func TestAnArchiveThatIsGone(t *testing.T) {
+	c := New(Target{Config: newFakeCluster(t).config(), Name: "demo", Namespace: "apps", Renderers: render.New(render.Options{})}, logr.Discard(), time.Second)
+
+	err := c.Run(t.Context(), Request{Decision: Decision{Action: ActionInstall}, Observed: &Observed{}, Chart: gone{}, Settings: Settings{Timeout: time.Minute}})
+	if !errors.Is(err, errGone) {
+		t.Errorf("got %v", err)
+	}
+
+	wantNothingHeld(t)
 }

@@ -115,5 +115,5 @@ func TestAResumedRevisionOrphansNothing(t *testing.T) {
 		})
 	}
 
-	recordMemory.wantEmpty(t)
+	wantNothingHeld(t)
 }

@@ -118,11 +118,9 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 
 	defer context.AfterFunc(soft, func() { time.AfterFunc(c.grace, cancelHard) })()
 
-	room := newRecordRoom(c.target.Tenant)
-	// A deletion that has found no room for an hour leaves the release behind.
-	room.budget.first = request.Decision.Action == ActionUninstall
-
-	prepare := func() (*execution, error) { return c.newExecution(ctx, hard, soft, request, room) }
+	// A deletion that has found no memory for an hour leaves the release behind.
+	memory := newMemoryShare(c.target.Tenant, request.Decision.Action == ActionUninstall)
+	prepare := func() (*execution, error) { return c.newExecution(ctx, hard, soft, request, memory) }
 
 	x, err := prepare()
 	if err != nil {
@@ -130,12 +128,9 @@ func (c *Client) Run(ctx context.Context, request Request) error {
 	}
 
 	err = runBounded(hard, func() error {
-		defer func() { x.memory.giveBack() }()
-		defer room.giveBack()
+		defer memory.giveBack()
 
-		return room.inRoom(soft, func() error { return c.act(x) }, func() error {
-			x.memory.giveBack()
-
+		return memory.do(soft, func() error { return c.act(x) }, func() error {
 			// What it has read must not be kept while it waits.
 			fresh, err := prepare()
 			if err == nil {
@@ -173,7 +168,7 @@ func explainEnd(ctx, soft context.Context, x *execution, request Request, err er
 			x.values.redact(err.Error()))}
 	}
 
-	if errors.As(err, new(*noRoomError)) {
+	if errors.As(err, new(*noMemoryError)) {
 		return &Error{Reason: ReasonUnavailable, Message: fmt.Sprintf("%s was not tried: %s", request.Decision.Action, x.values.redact(err.Error()))}
 	}
 

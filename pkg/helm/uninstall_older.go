@@ -63,7 +63,7 @@ func (c *Client) coverAll(x *execution, newest *releasev1.Release) error {
 	return nil
 }
 
-// admitJoined takes room for a manifest that was joined from several, each of which is within its bounds.
+// admitJoined takes memory for a manifest that was joined from several, each of which is within its bounds.
 func (x *execution) admitJoined(joined string) error {
 	size, _, err := manifest.Check(x.soft, map[string]string{"": joined})
 
@@ -77,10 +77,10 @@ func (x *execution) admitJoined(joined string) error {
 		return fmt.Errorf("read what the revisions of the release may have left: %w", err)
 	}
 
-	return x.records.admit(joinedManifest, records.Size{Manifests: size})
+	return x.memory.admit(joinedManifest, records.Size{Manifests: size})
 }
 
-// keepOlder takes room for what is kept of older revisions until the action ends: values that no message may show, and names
+// keepOlder takes memory for what is kept of older revisions until the action ends: values that no message may show, and names
 // of objects. The number of revisions has no bound, so all together have the bounds of one.
 func (x *execution) keepOlder(texts, names foreign.Size) error {
 	x.older = records.Size{Record: x.older.Record.And(texts), Manifests: x.older.Manifests.And(names)}
@@ -91,7 +91,7 @@ func (x *execution) keepOlder(texts, names foreign.Size) error {
 			"what they hold of values, or name of objects, together, %s. Delete those of which nothing is left in the workload cluster", limit)}
 	}
 
-	return x.records.admit(olderRevisions, x.older)
+	return x.memory.admit(olderRevisions, x.older)
 }
 
 // exceeded is the limit that a size exceeds; nil if there is none.
@@ -109,7 +109,7 @@ func exceeded(size foreign.Size, limits foreign.Limits) *foreign.LimitError {
 // forgetRecord keeps nothing of a record that was read.
 func (x *execution) forgetRecord(name string) {
 	delete(x.storage.read, name)
-	x.records.forget(name)
+	x.memory.forget(name)
 }
 
 // withObjectsLeft are the revisions before the newest whose objects may be left, the

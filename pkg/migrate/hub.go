@@ -83,7 +83,7 @@ func (t boundedTransport) RoundTrip(request *http.Request) (*http.Response, erro
 	response, err := t.next.RoundTrip(request)
 	if err == nil {
 		response.Body = struct{ io.ReadCloser }{
-			answer.NewReader(request.Context(), response.Body, answer.Limits{Bytes: limit, Memory: 8 * limit, Small: 8 * limit}),
+			answer.NewReader(request.Context(), response.Body, answer.Limits{Bytes: limit, Memory: 8 * limit, Small: 8 * limit}, nil),
 		}
 	}
 

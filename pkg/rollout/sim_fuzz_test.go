@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // FuzzRollout runs a small fleet through a script with an event every six hours, and checks every evaluation against

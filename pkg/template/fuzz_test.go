@@ -6,8 +6,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // FuzzInlineText writes free-form blocks as a text: that is YAML again, and takes no more memory than its values.

@@ -11,9 +11,9 @@ import (
 	genericapirequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // namespace is what a namespace has, by resource.

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // stalled is a body that stops before its end, until it is released.

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/schema"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // smallDatabase is the file of an etcd database with one key.

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 func many(text string, count int) string {
@@ -105,10 +105,10 @@ func TestEstimateOfRealObjects(t *testing.T) {
 	}
 }
 
-func reader(t *testing.T, text io.Reader, limits Limits, budgets ...*Budget) *Reader {
+func reader(t *testing.T, text io.Reader, limits Limits, key any) *Reader {
 	t.Helper()
 
-	r := NewReader(t.Context(), io.NopCloser(text), limits, budgets...)
+	r := NewReader(t.Context(), io.NopCloser(text), limits, key)
 	t.Cleanup(func() { _ = r.Close() })
 
 	return r
@@ -158,7 +158,7 @@ func TestLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var err error
 
-			foreigntest.WantAllocated(t, 1<<20, func() { _, err = io.Copy(io.Discard, reader(t, test.text, test.limits)) })
+			foreigntest.WantAllocated(t, 1<<20, func() { _, err = io.Copy(io.Discard, reader(t, test.text, test.limits, nil)) })
 
 			var limit *LimitError
 			if test.says == "" && err != nil || test.says != "" && (!errors.As(err, &limit) || !strings.Contains(err.Error(), test.says)) {
@@ -170,55 +170,58 @@ func TestLimits(t *testing.T) {
 
 // Large answers queue, small ones do not, and whoever stops waiting gives everything back.
 func TestLargeAnswersShareABudget(t *testing.T) {
-	limits := Limits{Bytes: 1 << 20, Memory: 8 << 20, Small: 1 << 10}
-	own, process := NewBudget(1<<20), NewBudget(1<<20)
+	limits := Limits{Bytes: 32 << 20, Memory: 32 << 20, Small: 1 << 10}
 	large := `{"a":"` + strings.Repeat("x", 10<<10) + `"}`
 
-	first := reader(t, strings.NewReader(large), limits, own, process)
+	first := reader(t, strings.NewReader(large), limits, "one")
 	if _, err := io.Copy(io.Discard, first); err != nil {
 		t.Fatal(err)
 	}
 
-	if _, err := io.Copy(io.Discard, reader(t, strings.NewReader(`{"a":"b"}`), limits, own, process)); err != nil {
+	if _, err := io.Copy(io.Discard, reader(t, strings.NewReader(`{"a":"b"}`), limits, "one")); err != nil {
 		t.Errorf("a small one: %v", err)
 	}
 
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 
-	for name, budgets := range map[string][]*Budget{"of the same server": {own, process}, "of another": {NewBudget(1 << 20), process}} {
-		second := NewReader(gone, io.NopCloser(strings.NewReader(large)), limits, budgets...)
+	refused := func(key string) {
+		second := NewReader(gone, io.NopCloser(strings.NewReader(large)), limits, key)
 		if _, err := io.Copy(io.Discard, second); !errors.Is(err, context.Canceled) {
-			t.Errorf("a second large one %s: %v", name, err)
+			t.Errorf("a second large one of %s: %v", key, err)
 		}
 	}
+
+	refused("one")
+
+	if _, err := io.Copy(io.Discard, reader(t, strings.NewReader(large), limits, "another")); err != nil {
+		t.Errorf("a large one of another server: %v", err)
+	}
+
+	refused("a third")
 
 	if err := errors.Join(first.Close(), first.Close()); err != nil {
 		t.Error(err)
 	}
 
-	if _, err := io.Copy(io.Discard, reader(t, strings.NewReader(large), limits, own, process)); err != nil {
+	if _, err := io.Copy(io.Discard, reader(t, strings.NewReader(large), limits, "one")); err != nil {
 		t.Errorf("the next one: %v", err)
 	}
 }
 
 // A watch holds no slot between its events.
 func TestAWatchHoldsNoSlot(t *testing.T) {
-	limits := Limits{Bytes: 1 << 20, Memory: 8 << 20, Small: 1 << 10, Stream: true}
-	budget := NewBudget(1 << 20)
+	limits := Limits{Bytes: 32 << 20, Memory: 32 << 20, Small: 1 << 10, Stream: true}
 	event := `{"a":"` + strings.Repeat("x", 10<<10) + `"}` + "\n"
 
-	watch := reader(t, strings.NewReader(event+event), limits, budget)
+	watch := reader(t, strings.NewReader(event+event), limits, "one")
 	if _, err := io.ReadFull(watch, make([]byte, len(event))); err != nil {
 		t.Fatal(err)
 	}
 
-	release, err := budget.Enter(t.Context(), 1<<20)
-	if err != nil {
-		t.Fatal(err)
+	if taken, _ := large.Load(); taken != 0 {
+		t.Errorf("%d bytes are held", taken)
 	}
-
-	release()
 }
 
 func FuzzMeter(f *testing.F) {
@@ -235,7 +238,7 @@ func FuzzMeter(f *testing.F) {
 			decoded = nil
 		}
 
-		r := NewReader(t.Context(), io.NopCloser(strings.NewReader(string(text))), Limits{Bytes: 64 << 10, Memory: 64 << 20, Small: 64 << 20})
+		r := NewReader(t.Context(), io.NopCloser(strings.NewReader(string(text))), Limits{Bytes: 64 << 10, Memory: 64 << 20, Small: 64 << 20}, nil)
 		foreigntest.WantAllocated(t, 1<<20, func() { _, _ = io.Copy(io.Discard, r) })
 
 		// A text that is JSON closes everything that it opens.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // Limits bound one answer.
@@ -22,8 +24,14 @@ type Limits struct {
 }
 
 // holdTime is how long one large answer may be read, so that one that does not end gives
-// its slot back.
+// its memory back.
 const holdTime = 30 * time.Second
+
+// large bounds the large answers that the process reads at the same time, of every kind of server, in bytes. Those with one key
+// have half of it, so that one server never takes all.
+//
+//nolint:gochecknoglobals // the memory is the process's, too
+var large = limiter.New(limiter.Limits[any]{PerKey: 32 << 20, Total: 64 << 20})
 
 // LimitError says that an answer exceeds a limit. Its text continues a sentence that
 // begins with the name of the server.
@@ -57,22 +65,22 @@ func size(bytes int64) string {
 // Reader passes an answer on while it stays within its limits. It must be closed, and may
 // be used by one goroutine; Close may come from another.
 type Reader struct {
-	ctx     context.Context //nolint:containedctx // of the request, whose answer it is
-	body    io.ReadCloser
-	limits  Limits
-	budgets []*Budget
-	meter   meter
-	err     error
+	ctx    context.Context //nolint:containedctx // of the request, whose answer it is
+	body   io.ReadCloser
+	limits Limits
+	key    any
+	meter  meter
+	err    error
 
 	mu       sync.Mutex
-	releases []func() // what gives back the slots of a large answer
+	giveBack func() // the memory of a large answer; nil if it has none
 	closed   bool
 }
 
-// NewReader bounds a body. A large answer waits for a slot in each of the budgets, in
-// this order, until ctx ends: it must be the same wherever two budgets are shared.
-func NewReader(ctx context.Context, body io.ReadCloser, limits Limits, budgets ...*Budget) *Reader {
-	return &Reader{ctx: ctx, body: body, limits: limits, budgets: budgets}
+// NewReader bounds a body. A large answer waits, until ctx ends, for its part of the memory that large answers of the process
+// have; those with one key, which may be any that can be compared, have half of it.
+func NewReader(ctx context.Context, body io.ReadCloser, limits Limits, key any) *Reader {
+	return &Reader{ctx: ctx, body: body, limits: limits, key: key}
 }
 
 // Read implements io.Reader. Its errors are those of the body, a *LimitError, and that of
@@ -134,59 +142,47 @@ func (r *Reader) check() error {
 	}
 }
 
-// enter takes the slots of a large answer, once.
+// enter takes the memory of a large answer, once.
 func (r *Reader) enter() error {
 	r.mu.Lock()
-	entered := len(r.releases) > 0
+	entered := r.giveBack != nil
 	r.mu.Unlock()
 
 	if entered {
 		return nil
 	}
 
-	var releases []func()
-
-	for _, budget := range r.budgets {
-		release, err := budget.Enter(r.ctx, r.limits.Bytes)
-		if err != nil {
-			end(releases)
-
-			return err
-		}
-
-		releases = append(releases, release)
+	release, err := large.Acquire(r.ctx, r.key, r.limits.Bytes)
+	if err != nil {
+		return fmt.Errorf("other large answers are being read, this one waited in vain: %w", err)
 	}
 
 	// Reading from a body that is closed ends with an error.
 	late := time.AfterFunc(holdTime, func() { _ = r.Close() })
-	releases = append(releases, func() { late.Stop() })
+	giveBack := func() { release(); late.Stop() }
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	if r.closed {
-		end(releases)
+		giveBack()
 
 		return io.ErrClosedPipe
 	}
 
-	r.releases = releases
+	r.giveBack = giveBack
 
 	return nil
 }
 
-// release gives the slots back.
+// release gives the memory back.
 func (r *Reader) release(closed bool) {
 	r.mu.Lock()
-	releases := r.releases
-	r.releases, r.closed = nil, r.closed || closed
+	giveBack := r.giveBack
+	r.giveBack, r.closed = nil, r.closed || closed
 	r.mu.Unlock()
 
-	end(releases)
-}
-
-func end(releases []func()) {
-	for _, release := range releases {
-		release()
+	if giveBack != nil {
+		giveBack()
 	}
 }

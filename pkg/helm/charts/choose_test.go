@@ -12,8 +12,8 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // chooseFrom chooses from versions as from those of an index.

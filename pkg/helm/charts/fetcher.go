@@ -15,6 +15,9 @@ import (
 // again, so that a hundred releases of one chart ask once.
 const freshness = 30 * time.Second
 
+// cacheBytes is what the cache of indexes and charts holds.
+const cacheBytes = 48 << 20
+
 // Fetcher finds and downloads charts. It is safe for concurrent use.
 type Fetcher struct {
 	options   Options
@@ -31,7 +34,6 @@ func New(options Options) *Fetcher {
 	options.MaxIndexBytes = cmp.Or(options.MaxIndexBytes, DefaultMaxIndexBytes)
 	options.MaxArchiveBytes = cmp.Or(options.MaxArchiveBytes, DefaultMaxArchiveBytes)
 	options.MaxUnpackedBytes = cmp.Or(options.MaxUnpackedBytes, DefaultMaxUnpackedBytes)
-	options.CacheBytes = cmp.Or(options.CacheBytes, DefaultCacheBytes)
 	options.Timeout = cmp.Or(options.Timeout, DefaultTimeout)
 	options.ParallelDownloads = cmp.Or(options.ParallelDownloads, DefaultParallelDownloads)
 
@@ -44,7 +46,7 @@ func New(options Options) *Fetcher {
 	}
 
 	return &Fetcher{
-		options: options, cache: newCache(options.CacheBytes),
+		options: options, cache: newCache(cacheBytes),
 		signed: newCache(signedBytes), downloads: newDownloads(options.ParallelDownloads),
 		choosing: limiter.New(limiter.Limits[string]{PerKey: 1}), now: options.Now,
 	}

@@ -15,8 +15,6 @@ const (
 	DefaultMaxArchiveBytes = 16 << 20
 	// DefaultMaxUnpackedBytes is the largest chart when it is unpacked, subcharts included, in bytes.
 	DefaultMaxUnpackedBytes = 64 << 20
-	// DefaultCacheBytes is what the cache of indexes and charts holds, in bytes.
-	DefaultCacheBytes = 48 << 20
 	// DefaultTimeout bounds one Resolve or Open.
 	DefaultTimeout = 2 * time.Minute
 	// DefaultParallelDownloads is how many large charts and indexes are downloaded at once.
@@ -29,8 +27,8 @@ type Options struct {
 	Guard dialguard.Guard
 	// Renderers read indexes and provenance files; nil means renderers of its own.
 	Renderers *render.Pool
-	// MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes and CacheBytes are limits in bytes; 0 means the default.
-	MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes, CacheBytes int64
+	// MaxIndexBytes, MaxArchiveBytes and MaxUnpackedBytes are limits in bytes; 0 means the default.
+	MaxIndexBytes, MaxArchiveBytes, MaxUnpackedBytes int64
 	// Timeout bounds one Resolve or Open; 0 means the default.
 	Timeout time.Duration
 	// ParallelDownloads is how many charts and indexes of more than 1 MiB are downloaded at once. Half as

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // indexOf is an index of so many bytes, as helm repo index writes one, with chart demo 1.0.0 at its end.

@@ -64,22 +64,8 @@ func clientOf(config *action.Configuration) (*kube.Client, error) {
 	return client, nil
 }
 
-// objection says why an object must not be written; empty if it may. Known says that the former manifest names it.
-func (g *Guard) objection(info *resource.Info, known bool) (string, error) {
-	if g.TakeOwnership {
-		return "", nil
-	}
-
-	there, err := g.find(info)
-	if err != nil {
-		return "", err
-	}
-
-	return g.objectionTo(info, there, known), nil
-}
-
-// objectionTo is the objection to writing what was found.
-func (g *Guard) objectionTo(info *resource.Info, there found, known bool) string {
+// objection says why an object must not be written over what was found; empty if it may. Known says that the former manifest names it.
+func (g *Guard) objection(info *resource.Info, there found, known bool) string {
 	switch {
 	case g.TakeOwnership:
 		return ""
@@ -175,7 +161,7 @@ func (g *Guard) lookAt(originals, targets kube.ResourceList) ([]appliedObject, e
 			return nil, err
 		}
 
-		if objection := g.objectionTo(info, there, originals.Contains(info)); objection != "" {
+		if objection := g.objection(info, there, originals.Contains(info)); objection != "" {
 			return nil, errors.New(objection)
 		}
 

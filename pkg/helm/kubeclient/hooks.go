@@ -28,13 +28,17 @@ func (c *guardedClient) Create(resources kube.ResourceList, options ...kube.Clie
 
 	// Helm has looked already, but hooks may have run since. What has no marks may be theirs.
 	for _, info := range resources {
-		objection, err := c.guard.objection(info, true)
-		if err == nil && objection != "" {
-			err = errors.New(objection)
+		if c.guard.TakeOwnership {
+			break
 		}
 
+		there, err := c.guard.find(info)
 		if err != nil {
 			return nil, err
+		}
+
+		if objection := c.guard.objection(info, there, true); objection != "" {
+			return nil, errors.New(objection)
 		}
 	}
 

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 func TestFrames(t *testing.T) {

@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/rendertest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // TestMain makes the test program a worker when the pool starts it as one.

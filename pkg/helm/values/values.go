@@ -10,6 +10,8 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
@@ -66,38 +68,16 @@ func (v Values) Digest() string { return v.digest }
 
 // Tree returns a copy for Helm, which changes what it is given.
 func (v Values) Tree() map[string]any {
-	copied, _ := copyValue(v.tree).(map[string]any)
-	if copied == nil {
+	if v.tree == nil {
 		return map[string]any{}
 	}
 
-	return copied
+	return runtime.DeepCopyJSON(v.tree)
 }
 
 // Encode writes the values for a worker, which restores them with the types of their numbers (see render.EncodeValues).
 // The error is that of a value that JSON does not have; merged values hold none.
 func (v Values) Encode() ([]byte, error) { return render.EncodeValues(v.tree) }
-
-func copyValue(value any) any {
-	switch typed := value.(type) {
-	case map[string]any:
-		copied := make(map[string]any, len(typed))
-		for key, member := range typed {
-			copied[key] = copyValue(member)
-		}
-
-		return copied
-	case []any:
-		copied := make([]any, len(typed))
-		for i, member := range typed {
-			copied[i] = copyValue(member)
-		}
-
-		return copied
-	default:
-		return value
-	}
-}
 
 // mergeLayer lays one object over another.
 func mergeLayer(under, over map[string]any) map[string]any {

@@ -8,9 +8,9 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // TestLongFailuresAreCut checks that a failure, which is kept until its watch is complete again, takes no more memory

@@ -9,7 +9,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // announced returns the beginning of a compressed text whose header has this length.

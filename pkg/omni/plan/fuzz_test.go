@@ -7,9 +7,9 @@ import (
 	cosiproto "github.com/cosi-project/runtime/pkg/resource/protobuf"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // FuzzResource checks that any resource from Omni is weighed without a panic, and that decoding it takes no more memory

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 

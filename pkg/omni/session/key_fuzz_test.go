@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // FuzzServiceAccountKey checks that any content of a Secret is parsed with a bounded amount of memory, and that no

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
+	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
 // readAll reads a text through the bounds, so many times.
