@@ -42,6 +42,11 @@ func tend(t *testing.T, dir string, limit int64, interval time.Duration) *tended
 		t.Fatal(err)
 	}
 
+	writer, err := server.InProcessClient() // the API's, which adds remedies
+	if err != nil {
+		t.Fatal(err)
+	}
+
 	registry := metrics.NewKubeRegistry()
 
 	made, err := upkeep.NewMetrics(registry.Register)
@@ -49,7 +54,7 @@ func tend(t *testing.T, dir string, limit int64, interval time.Duration) *tended
 		t.Fatal(err)
 	}
 
-	e := &tended{t: t, dir: dir, server: server, client: client, registry: registry, keeper: &upkeep.Keeper{
+	e := &tended{t: t, dir: dir, server: server, client: writer, registry: registry, keeper: &upkeep.Keeper{
 		Client: client, DataDir: dir, Quota: limit, DefragmentInterval: interval, Metrics: made,
 	}}
 	t.Cleanup(e.stop)
