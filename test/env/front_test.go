@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // frontBackend is a replica that says who it is.
@@ -140,7 +142,7 @@ func TestFront(t *testing.T) {
 func waitReady(t *testing.T, front *Front, want int) {
 	t.Helper()
 
-	for deadline := time.Now().Add(time.Minute); front.Ready() != want; {
+	for deadline := time.Now().Add(await.Limit); front.Ready() != want; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d replicas are ready, want %d", front.Ready(), want)
 		}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/siderolabs/omni/client/pkg/client/management"
 
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -86,13 +87,8 @@ func useWorkload(t *testing.T, cluster *Hub) {
 		t.Fatal(err)
 	}
 
-	select {
-	case event := <-watch.ResultChan():
-		if event.Type != "ADDED" {
-			t.Errorf("event %v", event)
-		}
-	case <-time.After(20 * time.Second):
-		t.Error("no event came through the proxy")
+	if event := await.Receive(t, "an event through the proxy", watch.ResultChan()); event.Type != "ADDED" {
+		t.Errorf("event %v", event)
 	}
 
 	config.Impersonate = rest.ImpersonationConfig{UserName: "somebody-else"}
@@ -142,19 +138,11 @@ func exportedConfig(t *testing.T, cluster *Hub, user string, groups ...string) *
 
 	var raw []byte
 
-	deadline := time.Now().Add(20 * time.Second)
-	for {
+	await.Until(t, "a kubeconfig", func() bool {
 		raw, err = omni.Management().WithCluster("production").Kubeconfig(t.Context(), management.WithServiceAccount(time.Hour, user, groups...))
-		if err == nil || time.Now().After(deadline) {
-			break
-		}
 
-		time.Sleep(50 * time.Millisecond)
-	}
-
-	if err != nil {
-		t.Fatal(err)
-	}
+		return err == nil
+	})
 
 	config, err := clientcmd.RESTConfigFromKubeConfig(raw)
 	if err != nil {

@@ -1,7 +1,6 @@
 package omnisim_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -9,6 +8,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -27,8 +27,7 @@ func TestReportRequested(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := await.Context(t)
 
 	if _, err := sim.State().WatchFor(ctx, omni.NewClusterStatus("shop").Metadata(), state.WithEventTypes(state.Created, state.Updated)); err != nil {
 		t.Fatal(err)

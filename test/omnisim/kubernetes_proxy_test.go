@@ -18,6 +18,7 @@ import (
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -212,7 +213,7 @@ func TestProxyUpgrades(t *testing.T) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(p.CAPEM())
 
-	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second}, Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: await.Limit}, Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 
 	conn, err := dialer.DialContext(deadline(t), "tcp", strings.TrimPrefix(p.KubernetesProxyURL(), "https://"))
 	if err != nil {
@@ -220,7 +221,7 @@ func TestProxyUpgrades(t *testing.T) {
 	}
 	defer conn.Close()
 
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(await.Limit))
 
 	fmt.Fprintf(conn, "POST /exec HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n", token)
 

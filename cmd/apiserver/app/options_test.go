@@ -276,7 +276,7 @@ func TestConfigSaysWhatFails(t *testing.T) {
 
 // A stop while the start waits for other servers is no failure.
 func TestRunStopsWhileItStarts(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 
 	ctx, stop := context.WithCancel(ctx)

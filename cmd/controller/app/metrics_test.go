@@ -14,6 +14,8 @@ import (
 	"k8s.io/client-go/rest"
 	certutil "k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // serveMetrics serves metrics with the given flags until the test ends, and returns the address.
@@ -132,11 +134,7 @@ func TestCertificateOfMetrics(t *testing.T) {
 
 	writeCertificate(t, dir, "second.example.com")
 
-	for deadline := time.Now().Add(time.Minute); shows() != "second.example.com"; time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the renewed certificate is not taken")
-		}
-	}
+	await.Until(t, "the renewed certificate is taken", func() bool { return shows() == "second.example.com" })
 }
 
 // A missing certificate ends the start: only the readers of the metrics would notice another one in its place.

@@ -28,6 +28,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/scheme"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/golden"
 )
 
@@ -35,7 +36,7 @@ import (
 var today = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
 // commandTimeout is how long a command may take.
-const commandTimeout = 20 * time.Second
+const commandTimeout = await.Limit
 
 // session is a user of the plugin before a fleet.
 type session struct {

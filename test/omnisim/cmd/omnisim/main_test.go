@@ -8,12 +8,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/cosi-project/runtime/pkg/safe"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -47,11 +47,7 @@ func TestRun(t *testing.T) {
 		ended <- run(ctx, []string{"--key-out", keyFile, "--ca-out", caFile, "--machines", "3", "--machine-class", "any=site"}, out)
 	}()
 
-	for end := time.Now().Add(10 * time.Second); !strings.HasPrefix(out.String(), "https://127.0.0.1:"); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("no endpoint printed, only %q", out)
-		}
-	}
+	await.Until(t, "an endpoint is printed", func() bool { return strings.HasPrefix(out.String(), "https://127.0.0.1:") })
 
 	key, err := os.ReadFile(keyFile)
 	if err != nil {
@@ -104,10 +100,7 @@ func TestBadFlags(t *testing.T) {
 		"key file":             {"--key-out", filepath.Join(t.TempDir(), "missing", "key")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, stop := context.WithTimeout(context.Background(), 5*time.Second)
-			defer stop()
-
-			if err := run(ctx, args, &output{}); err == nil {
+			if err := run(await.Context(t), args, &output{}); err == nil {
 				t.Error("no error")
 			}
 		})
