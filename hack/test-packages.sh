@@ -13,7 +13,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 elsewhere='/test/(e2eflux|e2ecertmanager)(/|$)'
 kills='/test/durability(/|$)'
-processes='/(test/(env|deploy|e2e)|pkg/helm/live)(/|$)'
+processes='/test/(env|deploy|e2e|helmlive)(/|$)'
 
 all=$(go list -find ./...)
 
@@ -28,7 +28,7 @@ concurrent() {
 case ${1:-} in
   in-process) grep -vE "$elsewhere|$kills|$processes" <<<"$all" ;;
   concurrent) concurrent "$(grep -vE "$elsewhere|$kills|$processes" <<<"$all")" ;;
-  unit) go list -find ./cmd/... ./pkg/... | grep -vE '/pkg/(generated|registry|apiserver|helm/live)(/|$)' ;;
+  unit) go list -find ./cmd/... ./pkg/... | grep -vE '/pkg/(generated|registry|apiserver)(/|$)' ;;
   processes) grep -E "$processes" <<<"$all" ;;
   kills) grep -E "$kills" <<<"$all" ;;
   elsewhere) grep -E "$elsewhere" <<<"$all" ;;

@@ -8,14 +8,7 @@ import (
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/clustername"
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controllernamespaces"
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controlplane"
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/exporttarget"
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/ownerreferences"
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/rolloutoverride"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/plugin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
@@ -28,24 +21,14 @@ const informerResync time.Duration = 0
 // in the chain, they would silently not apply to our kinds.
 func NewAdmissionOptions() *genericoptions.AdmissionOptions {
 	options := genericoptions.NewAdmissionOptions()
-	clustername.Register(options.Plugins)
-	controlplane.Register(options.Plugins)
-	controllernamespaces.Register(options.Plugins)
-	references.Register(options.Plugins)
-	exporttarget.Register(options.Plugins)
-	rolloutoverride.Register(options.Plugins)
-	ownerreferences.Register(options.Plugins)
-
-	options.RecommendedPluginOrder = append(options.RecommendedPluginOrder,
-		clustername.PluginName, controlplane.PluginName, controllernamespaces.PluginName, references.PluginName, exporttarget.PluginName,
-		rolloutoverride.PluginName, ownerreferences.PluginName)
+	options.RecommendedPluginOrder = append(options.RecommendedPluginOrder, plugin.Register(options.Plugins)...)
 
 	return options
 }
 
 // AdmissionInitializer makes the initializer of our plugins. The plugins see this server's own objects through its
 // loopback connection, which works from the moment the server serves.
-func AdmissionInitializer(config *genericapiserver.Config, choices initializer.Choices) (admission.PluginInitializer, error) {
+func AdmissionInitializer(config *genericapiserver.Config, choices plugin.Choices) (admission.PluginInitializer, error) {
 	client, err := versioned.NewForConfig(config.LoopbackClientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("make loopback client: %w", err)
@@ -61,5 +44,5 @@ func AdmissionInitializer(config *genericapiserver.Config, choices initializer.C
 		return nil, fmt.Errorf("start informers with the server: %w", err)
 	}
 
-	return initializer.New(informers, choices), nil
+	return plugin.NewInitializer(informers, choices), nil
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/client-go/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/controllernamespaces"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/plugin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
@@ -23,7 +23,7 @@ func (w *warned) HandleWarningHeader(int, string, string) { *w++ }
 // Where no controller serves, each request that a controller would have to follow is answered with a warning, and no other.
 func TestNamespacesWithoutController(t *testing.T) {
 	server := startServer(t, withConfig(func(config *apiserver.Config) {
-		plugin := controllernamespaces.New()
+		plugin := plugin.NewControllerNamespaces()
 		plugin.SetControllerNamespaces([]string{"served"})
 		config.Generic.AdmissionControl = admission.NewChainHandler(plugin)
 	}))

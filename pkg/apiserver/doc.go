@@ -8,23 +8,17 @@
 // Config and Server are all there is to a running server. Everything else is a step that the generic
 // API server of Kubernetes leaves to its users, one file for each:
 //
-//   - who asks: the front proxy (requestheader, frontproxy), somebody past it (directconnections), nobody (anonymous), what they may
-//     do (nameslast);
-//   - what happens to a request: admission and parameters of policies (admission, parameters), audit, the
-//     wire format (serializer), the end of an answer that its client does not read (answerdeadline);
-//   - where the objects are stored, if not in an etcd outside (storage);
-//   - what clients ask about the kinds: the scheme and its description (scheme, openapi);
-//   - while it runs: readiness, the serving certificate (servingcertificate), a full storage
-//     (storagespace);
-//   - when it stops: clients are sent away (goaway), the rest is ended (openrequests).
+//   - who asks: the front proxy, or nobody (frontproxy), somebody past it (directconnections), and what they may do (nameslast);
+//   - what happens to a request: admission (admission), parameters of policies and the wire format (config), what audit and the log
+//     leave out (logging), the end of an answer that its client does not read, or of all of them at a stop (answers);
+//   - what clients ask about the kinds: their description (openapi);
+//   - while it runs: readiness and a full storage (server), the serving certificate (servingcertificate).
 //
 // What needs more than a file has a package below:
 //
 //   - chain: which handlers see a request first;
-//   - startup: the hub's rights and an external etcd, before the server is made;
+//   - startup: the hub's rights and an external etcd, before the server is made; clients of an etcd;
 //   - requestbody: what the body of a request may become;
 //   - lists: memory for lists, and answers that are encoded one object after the other;
-//   - embeddedetcd, snapshot, dataversion: where the objects are stored, copies of it, and its version;
-//   - etcdclient: clients of that etcd, or of one outside;
-//   - logging: what the log may hold.
+//   - embeddedetcd, snapshot: where the objects are stored, its version, and copies of it.
 package apiserver

@@ -12,8 +12,8 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/util/cert"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 // TestEtcdClientCertificateIsReadAgain: client certificates for an external etcd are renewed on disk. New connections

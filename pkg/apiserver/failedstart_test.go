@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 // TestAFailedStartEndsTheStorage: what watches for a kind goes before the etcd that it watches.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/references"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/plugin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 )
@@ -31,7 +31,7 @@ func (editor) Authorize(_ context.Context, asked authorizer.Attributes) (authori
 // the write. Everything else goes on: other changes of objects that use the Secret, their status, their deletion.
 func TestReferencesAreChecked(t *testing.T) {
 	server := startServer(t, withConfig(func(config *apiserver.Config) {
-		plugin := references.New()
+		plugin := plugin.NewReferences()
 		plugin.SetCheckReferences(true)
 		plugin.SetAuthorizer(editor{})
 		config.Generic.AdmissionControl = admission.NewChainHandler(plugin)

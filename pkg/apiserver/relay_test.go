@@ -11,7 +11,7 @@ import (
 
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 // relay is a proxy between an API server and its etcd that can interrupt the traffic.

@@ -19,13 +19,12 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/client-go/rest"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/clustername"
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/plugin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 const (
@@ -142,12 +141,12 @@ func serveTLS(t *testing.T, config *apiserver.Config) {
 		t.Fatal(err)
 	}
 
-	own, err := apiserver.AdmissionInitializer(generic, initializer.Choices{})
+	own, err := apiserver.AdmissionInitializer(generic, plugin.Choices{})
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	plugin := clustername.New()
+	plugin := plugin.NewClusterName()
 	own.Initialize(plugin)
 	generic.AdmissionControl = admission.NewChainHandler(plugin)
 }

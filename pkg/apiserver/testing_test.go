@@ -19,10 +19,10 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/quota"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -37,7 +36,7 @@ type Access struct {
 	// same.
 	ServerAhead func() time.Duration
 	// Owners has the clusters of which this process sees in Omni that no other hub has them; see MakeAgain. Nil: it has none.
-	Owners *confirmed.Owners
+	Owners *hubs.Owners
 
 	stuckCleanups stuckCleanups
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 // TestMakeAgain: what is gone is made again only while this process sees in Omni that no other hub has the cluster.
@@ -17,7 +17,7 @@ func TestMakeAgain(t *testing.T) {
 	var requests atomic.Int32
 
 	access, release := visit{system: "U", hub: "hub-1"}.come(t, &requests)
-	access.Owners = confirmed.NewOwners()
+	access.Owners = hubs.NewOwners()
 
 	parent := &v1alpha1.OmniCluster{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "demo"}}
 	if err := access.Client.Get(t.Context(), client.ObjectKeyFromObject(parent), parent); err != nil {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // longestCleanup is how long a deletion waits for a cluster that should exist and does not answer. Upgrades and repairs
@@ -82,7 +82,7 @@ func (p CleanupPolicy) Decide() (Action, string) {
 	switch {
 	case p.Now.Before(end):
 		return ActionWait, fmt.Sprintf("%s; it is tried until %s, then given up (set spec.deletionPolicy to Orphan to let go now)",
-			p.Problem, utc.Text(end))
+			p.Problem, words.Time(end))
 	case p.ParentGone:
 		return ActionLetGo, goneWith + p.Problem
 	default:

@@ -12,7 +12,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -109,7 +108,7 @@ func (a *Access) seenHere(requester Requester, parent *v1alpha1.OmniCluster) loo
 // there: what the object made is absent. The OmniCluster may not say yet that another hub took the cluster over, while this one was
 // away or cannot read Omni, and what that hub removed since carries no mark.
 func (a *Access) seenNow(requester Requester, parent *v1alpha1.OmniCluster, what string) loop.Outcome {
-	waiter := confirmed.Waiter{Object: client.ObjectKeyFromObject(requester.Object), Wake: requester.Wake}
+	waiter := hubs.Waiter{Object: client.ObjectKeyFromObject(requester.Object), Wake: requester.Wake}
 	if a.Owners.Confirms(parent, waiter) {
 		return loop.Proceed()
 	}

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // TestParentChanged checks that the objects of a cluster are reconciled at once when a change affects their access, and

@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/finalizers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -124,5 +123,5 @@ func (a *Access) refuse(ctx context.Context, secret *corev1.Secret, why error) e
 
 // change adds or removes the finalizer of the Secret in the version that was read.
 func (a *Access) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
-	return finalizers.Change(ctx, a.Client, a.Live, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, how) // the callers wrap it
+	return sources.ChangeFinalizer(ctx, a.Client, a.Live, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, how) // the callers wrap it
 }

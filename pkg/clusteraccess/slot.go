@@ -7,7 +7,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -60,7 +59,7 @@ func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outc
 
 // notNow postpones a reconcile without a slot.
 func notNow(why string) loop.Outcome {
-	return loop.Postpone(backoff.Jitter(limiter.WakePause), v1alpha1.ReasonProgressing, "%s", why)
+	return loop.Postpone(limiter.Jitter(limiter.WakePause), v1alpha1.ReasonProgressing, "%s", why)
 }
 
 // name identifies a requester: objects of different kinds may have the same name.

@@ -10,16 +10,16 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/deletionrights"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omniconnection"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
@@ -76,7 +76,7 @@ type EndpointPolicy = omniconnection.EndpointPolicy
 type SourcePolicy = sources.Policy
 
 // ParseEndpoints reads the endpoints of an EndpointPolicy; an error names the wrong one by its number.
-func ParseEndpoints(text string) (origin.Set, error) { return origin.ParseSet(text) }
+func ParseEndpoints(text string) (omni.Origins, error) { return omni.ParseOrigins(text) }
 
 // Rendering bounds the processes that render Helm charts: how many there are, how
 // much memory a chart may take in one of them, how long it may take.
@@ -183,10 +183,10 @@ type shared struct {
 	pool *session.Pool // of the sessions with Omni
 	// connectionHealth and clusterHealth are fired with the UID of an OmniConnection, clusterChanged with a cluster in Omni.
 	connectionHealth, clusterHealth *trigger.Trigger[string]
-	clusterChanged                  *trigger.Trigger[watches.Remote]
+	clusterChanged                  *trigger.Trigger[omnicluster.Remote]
 
-	well   *confirmed.Well // nil if there are no rollouts
-	owners *confirmed.Owners
+	well   *hubs.Well // nil if there are no rollouts
+	owners *hubs.Owners
 }
 
 func newShared(ctx context.Context, options Options) (shared, error) {
@@ -200,7 +200,7 @@ func newShared(ctx context.Context, options Options) (shared, error) {
 		connectionHealth: trigger.New[string](wakePacing()),
 		clusterHealth:    trigger.New[string](wakePacing()),
 		well:             newWell(options),
-		owners:           confirmed.NewOwners(),
+		owners:           hubs.NewOwners(),
 	}
 	made.clusterChanged = newClusterChanged(made.clusterHealth)
 	made.pool = newPool(ctx, options, made)
@@ -233,7 +233,7 @@ func register(registry prometheus.Registerer) (collectors, error) {
 func newPool(ctx context.Context, options Options, shared shared) *session.Pool {
 	return session.NewPool(context.WithoutCancel(ctx), session.PoolOptions{
 		ClusterChanged: func(uid, cluster string) {
-			shared.clusterChanged.Fire(watches.Remote{Connection: uid, Cluster: cluster})
+			shared.clusterChanged.Fire(omnicluster.Remote{Connection: uid, Cluster: cluster})
 		},
 		HealthChanged: func(uid string) {
 			shared.connectionHealth.Fire(uid)

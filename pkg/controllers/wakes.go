@@ -3,8 +3,8 @@ package controllers
 import (
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
@@ -29,19 +29,19 @@ func wakePacing() trigger.Pacing {
 
 // newClusterChanged returns the trigger for changed clusters in Omni. clusterHealth is the one that looks at all
 // OmniClusters of a connection.
-func newClusterChanged(clusterHealth *trigger.Trigger[string]) *trigger.Trigger[watches.Remote] {
-	return trigger.NewBounded(wakePacing(), trigger.Bound[watches.Remote]{
+func newClusterChanged(clusterHealth *trigger.Trigger[string]) *trigger.Trigger[omnicluster.Remote] {
+	return trigger.NewBounded(wakePacing(), trigger.Bound[omnicluster.Remote]{
 		Keys:    maxRemotes,
-		GroupOf: func(remote watches.Remote) string { return remote.Connection },
+		GroupOf: func(remote omnicluster.Remote) string { return remote.Connection },
 		Instead: clusterHealth.Fire,
 	})
 }
 
 // newWell returns what the controller of OmniCluster tells that of OmniRolloutPolicy; nil if there are no rollouts.
-func newWell(options Options) *confirmed.Well {
+func newWell(options Options) *hubs.Well {
 	if !options.Rollouts {
 		return nil
 	}
 
-	return confirmed.NewWell(trigger.Pacing{Delay: seenDelay})
+	return hubs.NewWell(trigger.Pacing{Delay: seenDelay})
 }

@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
+	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
@@ -21,10 +21,10 @@ func TestInventedClustersAreBounded(t *testing.T) {
 		clusterChanged := newClusterChanged(clusterHealth)
 
 		for number := range 50 * maxRemotes {
-			clusterChanged.Fire(watches.Remote{Connection: "hostile", Cluster: fmt.Sprint(number)})
+			clusterChanged.Fire(omnicluster.Remote{Connection: "hostile", Cluster: fmt.Sprint(number)})
 		}
 
-		clusterChanged.Fire(watches.Remote{Connection: "other", Cluster: "demo"})
+		clusterChanged.Fire(omnicluster.Remote{Connection: "other", Cluster: "demo"})
 
 		queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 		defer queue.ShutDown()
@@ -39,7 +39,7 @@ func TestInventedClustersAreBounded(t *testing.T) {
 
 				return nil
 			}),
-			clusterChanged.Source(func(_ context.Context, remote watches.Remote) []reconcile.Request {
+			clusterChanged.Source(func(_ context.Context, remote omnicluster.Remote) []reconcile.Request {
 				remotes[remote.Connection]++
 
 				return nil

@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnisecretsync"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
@@ -26,7 +26,7 @@ const clusterDivisor = 4
 
 // addWorkload adds the controllers that reach into workload clusters. They share
 // one access, and with it the connections.
-func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *confirmed.Owners, options Options) error {
+func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *hubs.Owners, options Options) error {
 	clusters := clusteraccess.NewClusters(nil, options.Guard)
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterDivisor)
 

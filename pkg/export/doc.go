@@ -7,4 +7,10 @@
 // dropped silently which our kinds cannot express.
 //
 // It writes nothing to Omni and reads nothing from Kubernetes.
+//
+// FromTemplate is the way back of package template: it turns an Omni cluster template into the objects that render to it. What it
+// makes renders to a template that Omni cannot tell from the first one. A content (a patch, a group of Kubernetes manifests)
+// becomes an inline block if rendering that block gives back the same bytes, and if every tool on the way to the API keeps it as
+// it is. Omni compares contents byte for byte, so everything else (comments, another indentation, a fraction, null) goes into a
+// ConfigMap and is read through valueFrom, which changes nothing.
 package export

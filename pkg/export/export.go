@@ -16,7 +16,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
 )
 
 // ClusterTimeout bounds the time for reading one cluster.
@@ -216,7 +215,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 		return File{}, nil, explain(err, options)
 	}
 
-	objects, err := manifests.FromTemplate(ctx, exported.Template, manifests.Options{
+	objects, err := FromTemplate(ctx, exported.Template, ObjectOptions{
 		Namespace: options.Namespace, Connection: options.Connection, Adopt: true,
 	})
 	if err != nil {
@@ -242,7 +241,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 const proofUID = "00000000-0000-0000-0000-000000000000"
 
 // render renders the objects as the controller will.
-func render(objects *manifests.Objects) ([]byte, error) {
+func render(objects *Objects) ([]byte, error) {
 	documents, err := template.Assemble(objects.Input())
 	if err != nil {
 		return nil, err
@@ -253,7 +252,7 @@ func render(objects *manifests.Objects) ([]byte, error) {
 
 // connectionFile makes the file of the OmniConnection.
 func connectionFile(options Options) (*File, error) {
-	file, err := fileOf("connection-"+options.Connection, connectionNote(options), []runtime.Object{manifests.Connection(manifests.ConnectionOptions{
+	file, err := fileOf("connection-"+options.Connection, connectionNote(options), []runtime.Object{Connection(ConnectionOptions{
 		Name: options.Connection, Namespace: options.Namespace, Endpoint: options.Endpoint, CABundle: options.CABundle,
 		InsecureSkipTLSVerify: options.InsecureSkipTLSVerify, Secret: options.Secret,
 	})})
@@ -269,7 +268,7 @@ func fileOf(name string, comments []string, objects []runtime.Object) (File, err
 		fmt.Fprintln(&text, "#", line)
 	}
 
-	err := manifests.Write(&text, objects)
+	err := Write(&text, objects)
 
 	return File{Name: name, Text: text.Bytes()}, err
 }

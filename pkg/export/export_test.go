@@ -14,8 +14,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
-// foreign is an Omni with a cluster that somebody else made.
-func foreign(t *testing.T) (*omnisim.Server, Options) {
+// foreignCluster is an Omni with a cluster that somebody else made.
+func foreignCluster(t *testing.T) (*omnisim.Server, Options) {
 	t.Helper()
 
 	sim, err := omnisim.Start(omnisim.Options{Phase: 20 * time.Millisecond})
@@ -97,7 +97,7 @@ systemExtensions: []
 `
 
 func TestForeignClusterIsExportedWithoutGaps(t *testing.T) {
-	_, options := foreign(t)
+	_, options := foreignCluster(t)
 
 	result, err := Run(t.Context(), options)
 	if err != nil {
@@ -133,7 +133,7 @@ func TestForeignClusterIsExportedWithoutGaps(t *testing.T) {
 // TestConnectionIsExportedOnRequest: applied beside a connection of that name, one with a Secret of its own would take the key away
 // from every cluster there.
 func TestConnectionIsExportedOnRequest(t *testing.T) {
-	_, options := foreign(t)
+	_, options := foreignCluster(t)
 
 	for _, with := range []bool{true, false} {
 		options.WithConnection = with
@@ -158,7 +158,7 @@ func TestConnectionIsExportedOnRequest(t *testing.T) {
 
 // TestStepsOfATakeover: the file says what to do with it, in comments, and the connection's says what applying it replaces.
 func TestStepsOfATakeover(t *testing.T) {
-	_, options := foreign(t)
+	_, options := foreignCluster(t)
 
 	result, err := Run(t.Context(), options)
 	if err != nil {
@@ -183,7 +183,7 @@ func TestStepsOfATakeover(t *testing.T) {
 
 // Resources that our kinds cannot express are named.
 func TestGapsAreNamed(t *testing.T) {
-	sim, options := foreign(t)
+	sim, options := foreignCluster(t)
 
 	if err := omnisim.AnnotateCluster(t.Context(), sim.State(), "C_Rich", "omni.texashpc.com/owner-uid", "uid-of-another"); err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestClusterThatGoesAway(t *testing.T) {
 		}, []string{"C_Rich"}, 0, "C_Rich"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			sim, options := foreign(t)
+			sim, options := foreignCluster(t)
 			test.prepare(t, sim)
 
 			all := &Result{}
@@ -250,7 +250,7 @@ func TestClusterThatGoesAway(t *testing.T) {
 
 // An export that is interrupted says so, and not once for each cluster.
 func TestInterruptedExport(t *testing.T) {
-	sim, options := foreign(t)
+	sim, options := foreignCluster(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("stop"))
 
@@ -260,7 +260,7 @@ func TestInterruptedExport(t *testing.T) {
 }
 
 func TestErrorsNameFlagAndRemedy(t *testing.T) {
-	_, options := foreign(t)
+	_, options := foreignCluster(t)
 
 	other, err := omnisim.Start(omnisim.Options{Manual: true})
 	if err != nil {

@@ -8,12 +8,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
 	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // warningsFor returns what the person who applies the manifests needs to know.
-func warningsFor(name string, exported *observe.Exported, objects *manifests.Objects, inexpressible []plan.Change) []string {
+func warningsFor(name string, exported *observe.Exported, objects *Objects, inexpressible []plan.Change) []string {
 	var warnings []string
 
 	warn := func(format string, args ...any) {
@@ -60,7 +59,7 @@ func meaning(change plan.Change) string {
 	}
 }
 
-func hasContents(objects *manifests.Objects) bool {
+func hasContents(objects *Objects) bool {
 	count := len(objects.ConfigMaps) + len(objects.Cluster.Spec.Patches) + len(objects.Cluster.Spec.Kubernetes.Manifests) +
 		len(objects.Cluster.Spec.Kubernetes.Healthchecks) + len(objects.ControlPlane.Spec.Patches)
 

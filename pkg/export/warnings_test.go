@@ -9,12 +9,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/template/manifests"
 )
 
 // bare are the objects of a cluster without any content.
-func bare() *manifests.Objects {
-	return &manifests.Objects{Cluster: &v1alpha1.OmniCluster{}, ControlPlane: &v1alpha1.OmniControlPlane{}}
+func bare() *Objects {
+	return &Objects{Cluster: &v1alpha1.OmniCluster{}, ControlPlane: &v1alpha1.OmniControlPlane{}}
 }
 
 func TestWarnings(t *testing.T) {
@@ -65,16 +64,16 @@ func TestWarnings(t *testing.T) {
 func TestContentsAreWarnedOf(t *testing.T) {
 	patches := []v1alpha1.Patch{{Name: "a"}}
 
-	for name, change := range map[string]func(*manifests.Objects){
-		"patch of the cluster":       func(o *manifests.Objects) { o.Cluster.Spec.Patches = patches },
-		"manifest":                   func(o *manifests.Objects) { o.Cluster.Spec.Kubernetes.Manifests = []v1alpha1.Manifest{{}} },
-		"healthcheck":                func(o *manifests.Objects) { o.Cluster.Spec.Kubernetes.Healthchecks = []v1alpha1.Healthcheck{{}} },
-		"patch of the control plane": func(o *manifests.Objects) { o.ControlPlane.Spec.Patches = patches },
-		"patch of workers": func(o *manifests.Objects) {
+	for name, change := range map[string]func(*Objects){
+		"patch of the cluster":       func(o *Objects) { o.Cluster.Spec.Patches = patches },
+		"manifest":                   func(o *Objects) { o.Cluster.Spec.Kubernetes.Manifests = []v1alpha1.Manifest{{}} },
+		"healthcheck":                func(o *Objects) { o.Cluster.Spec.Kubernetes.Healthchecks = []v1alpha1.Healthcheck{{}} },
+		"patch of the control plane": func(o *Objects) { o.ControlPlane.Spec.Patches = patches },
+		"patch of workers": func(o *Objects) {
 			o.Workers = make([]v1alpha1.OmniWorkers, 2)
 			o.Workers[1].Spec.Patches = patches
 		},
-		"patch of a machine": func(o *manifests.Objects) {
+		"patch of a machine": func(o *Objects) {
 			o.Machines = make([]v1alpha1.OmniMachine, 2)
 			o.Machines[1].Spec.Patches = patches
 		},

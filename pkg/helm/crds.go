@@ -15,7 +15,6 @@ import (
 	"k8s.io/client-go/metadata"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
@@ -26,7 +25,7 @@ const crdWait = time.Minute
 // they are in use. Helm 4 would apply all of the folder, over objects that may be newer and belong to somebody else, and of
 // whatever kind they are; Helm 3 left what exists alone, and so do we.
 func (c *Client) installCRDs(x *execution, files []render.CRD) error {
-	if _, name, err := manifest.Check(x.soft, crdTexts(files)); err != nil {
+	if _, name, err := drift.CheckManifests(x.soft, crdTexts(files)); err != nil {
 		return outOfBounds("the CRDs in "+name, err)
 	}
 
@@ -84,7 +83,7 @@ func onlyCRDs(files []render.CRD) error {
 	crd := schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 	for _, file := range files {
-		objects, err := manifest.Objects(file.Data)
+		objects, err := drift.ParseObjects(file.Data)
 		if err != nil {
 			return fmt.Errorf("read the CRDs in %s: %w", file.Name, err)
 		}
@@ -129,7 +128,7 @@ func create(info *resource.Info) (there bool, err error) {
 func crdTexts(files []render.CRD) map[string]string {
 	texts := map[string]string{}
 	for _, file := range files {
-		texts[file.Name] += string(file.Data) + manifest.Separator
+		texts[file.Name] += string(file.Data) + drift.ManifestSeparator
 	}
 
 	return texts

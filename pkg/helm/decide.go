@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // handoverTime is how long a pending revision of ours counts as being worked on
@@ -152,7 +152,7 @@ func decidePresent(wanted Wanted, observed Observed, latest *Revision, now time.
 func decideUninstalling(wanted Wanted, latest *Revision, now time.Time) Decision {
 	if wait := remaining(wanted.foreignLock(), latest.lockedSince(), now); wait > 0 {
 		return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("an uninstall by another Helm client, or by this object before a snapshot of it was restored, left revision %d %s at %s "+
-			"and may still be at work; if it is not, roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, utc.Text(latest.lockedSince()))}
+			"and may still be at work; if it is not, roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, words.Time(latest.lockedSince()))}
 	}
 
 	return unlock(latest)
@@ -237,7 +237,7 @@ func remaining(lock time.Duration, since, now time.Time) time.Duration {
 func waitForLock(wanted Wanted, latest *Revision, wait time.Duration) Decision {
 	if latest.Owner != "" && latest.Owner == wanted.Owner {
 		return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another process of the controller left revision %d %s at %s and may still be at work; "+
-			"it is finished here %s after that", latest.Number, latest.Status, utc.Text(latest.Modified), handoverTime)}
+			"it is finished here %s after that", latest.Number, latest.Status, words.Time(latest.Modified), handoverTime)}
 	}
 
 	return waitForClient(latest, wait)
@@ -246,7 +246,7 @@ func waitForLock(wanted Wanted, latest *Revision, wait time.Duration) Decision {
 // waitForClient waits for a client of Helm that is not this controller.
 func waitForClient(latest *Revision, wait time.Duration) Decision {
 	return Decision{Action: ActionWait, After: wait, Why: fmt.Sprintf("another Helm client left revision %d %s at %s; if it is not at work any more, "+
-		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, utc.Text(latest.lockedSince()))}
+		"roll the release back by hand, or wait until the lock expires", latest.Number, latest.Status, words.Time(latest.lockedSince()))}
 }
 
 // installOrUpgrade installs if nothing before the revision to make was ever in effect, else upgrades.

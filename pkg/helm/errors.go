@@ -10,8 +10,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 )
 
 // Reason says what kind of failure an Error is.
@@ -107,7 +105,7 @@ func classify(doing string, err error, secrets *redactor) error {
 		return known
 	}
 
-	var refused *records.RefusedError
+	var refused *RecordRefusedError
 	if errors.As(err, &refused) {
 		return &Error{Reason: ReasonRecord, Message: refused.Message}
 	}

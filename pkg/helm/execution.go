@@ -9,9 +9,8 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // The pauses before a record is written again double from the first to the longest.
@@ -27,7 +26,7 @@ type execution struct {
 	last    *lastError
 	values  *redactor
 	memory  *memoryShare // may be nil
-	older   records.Size // of what is kept of older revisions; see keepOlder
+	older   RecordSize   // of what is kept of older revisions; see keepOlder
 	guard   *kubeclient.Guard
 
 	request Request
@@ -94,7 +93,7 @@ func (c *Client) open(ctx context.Context, merged values.Values, memory *memoryS
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
-	kept, err := records.New(ctx, config, c.target.Namespace, memory.admit)
+	kept, err := NewRecords(ctx, config, c.target.Namespace, memory.admit)
 	if err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
@@ -112,7 +111,7 @@ func (x *execution) writeAgain(tries int) bool {
 	select {
 	case <-x.hard.Done():
 		return false
-	case <-time.After(backoff.Jitter(backoff.After(tries, firstWritePause, longestWritePause))):
+	case <-time.After(limiter.Jitter(limiter.BackoffAfter(tries, firstWritePause, longestWritePause))):
 		return x.hard.Err() == nil
 	}
 }

@@ -13,7 +13,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
 
 // removeLeftovers makes an action remove what attempts before it named that were never in effect, if neither the manifest that Helm
@@ -24,7 +23,7 @@ func (c *Client) removeLeftovers(x *execution, attempted map[drift.Object]time.T
 	}
 
 	x.guard.Left = func() (kube.ResourceList, error) {
-		stays, err := c.namesIn(compared + manifest.Separator + x.storage.made)
+		stays, err := c.namesIn(compared + drift.ManifestSeparator + x.storage.made)
 		if err != nil {
 			return nil, err
 		}

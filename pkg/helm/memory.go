@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
@@ -67,7 +66,7 @@ func newMemoryShare(tenant string, first bool) *memoryShare {
 }
 
 // admit takes memory for a record.
-func (s *memoryShare) admit(name string, size records.Size) error {
+func (s *memoryShare) admit(name string, size RecordSize) error {
 	return s.take(name, costOf(size.Record, recordCopies)+costOf(size.Manifests, recordManifestCopies))
 }
 

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
@@ -54,7 +53,7 @@ const mib = 1 << 20
 // What is not kept any more serves what comes next, what is read again counts once, and little never waits.
 func TestMemoryShare(t *testing.T) {
 	share := newMemoryShare("one", false)
-	size := records.Size{Record: foreign.Size{Bytes: 30 * mib}}
+	size := RecordSize{Record: foreign.Size{Bytes: 30 * mib}}
 
 	for _, name := range []string{"a", "b", "b"} {
 		if err := share.admit(name, size); err != nil {

@@ -12,7 +12,7 @@ import (
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
@@ -43,10 +43,10 @@ func checkOutput(ctx context.Context, files map[string]string) manifests {
 
 		// Helm separates documents in its own way, and more often than YAML does.
 		documents := releaseutil.SplitManifests(text)
-		texts[name] = strings.Join(slices.Collect(maps.Values(documents)), manifest.Separator)
+		texts[name] = strings.Join(slices.Collect(maps.Values(documents)), drift.ManifestSeparator)
 	}
 
-	size, name, err := manifest.Check(ctx, texts)
+	size, name, err := drift.CheckManifests(ctx, texts)
 
 	return manifests{size: size, name: name, err: err}
 }

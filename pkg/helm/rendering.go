@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/discovery"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
@@ -117,7 +117,7 @@ func (c *Client) reserveMemory(x *execution, one *renderedChart) error {
 	cost := costOf(one.answer.Size(), answerCopies) + costOf(one.found.size, manifestCopies)
 
 	if len(one.answer.CRDs) > 0 {
-		size, _, err := manifest.Check(x.soft, crdTexts(one.answer.CRDs))
+		size, _, err := drift.CheckManifests(x.soft, crdTexts(one.answer.CRDs))
 		if err != nil {
 			return nil // it is refused before it is used
 		}

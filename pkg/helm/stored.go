@@ -16,7 +16,6 @@ import (
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
 
 // What an action needs to know of manifests in Helm's records.
@@ -31,7 +30,7 @@ func objectsOf(stored string) ([]*unstructured.Unstructured, error) {
 	sort.Sort(releaseutil.BySplitManifestsOrder(names))
 
 	for _, name := range names {
-		some, err := manifest.Objects([]byte(documents[name]))
+		some, err := drift.ParseObjects([]byte(documents[name]))
 		if err != nil {
 			return nil, err
 		}

@@ -10,8 +10,7 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/records"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 )
 
 // coverAll adds to the newest revision what older ones may have left: Helm
@@ -65,11 +64,11 @@ func (c *Client) coverAll(x *execution, newest *releasev1.Release) error {
 
 // admitJoined takes memory for a manifest that was joined from several, each of which is within its bounds.
 func (x *execution) admitJoined(joined string) error {
-	size, _, err := manifest.Check(x.soft, map[string]string{"": joined})
+	size, _, err := drift.CheckManifests(x.soft, map[string]string{"": joined})
 
 	var limit *foreign.LimitError
 	if errors.As(err, &limit) {
-		return &records.RefusedError{Message: fmt.Sprintf("what the failed revisions of the release may have left in the workload cluster, together, "+
+		return &RecordRefusedError{Message: fmt.Sprintf("what the failed revisions of the release may have left in the workload cluster, together, "+
 			"is not read, and nothing was deleted: it %s. Delete by hand what is not needed, and Helm's records of revisions of which nothing is left", limit)}
 	}
 
@@ -77,17 +76,17 @@ func (x *execution) admitJoined(joined string) error {
 		return fmt.Errorf("read what the revisions of the release may have left: %w", err)
 	}
 
-	return x.memory.admit(joinedManifest, records.Size{Manifests: size})
+	return x.memory.admit(joinedManifest, RecordSize{Manifests: size})
 }
 
 // keepOlder takes memory for what is kept of older revisions until the action ends: values that no message may show, and names
 // of objects. The number of revisions has no bound, so all together have the bounds of one.
 func (x *execution) keepOlder(texts, names foreign.Size) error {
-	x.older = records.Size{Record: x.older.Record.And(texts), Manifests: x.older.Manifests.And(names)}
+	x.older = RecordSize{Record: x.older.Record.And(texts), Manifests: x.older.Manifests.And(names)}
 
-	limit := cmp.Or(exceeded(x.older.Record, records.Limits()), exceeded(x.older.Manifests, manifest.Limits()))
+	limit := cmp.Or(exceeded(x.older.Record, RecordLimits()), exceeded(x.older.Manifests, drift.ManifestLimits()))
 	if limit != nil {
-		return &records.RefusedError{Message: fmt.Sprintf("Helm's records of revisions of the release that failed are not read, and nothing was changed: "+
+		return &RecordRefusedError{Message: fmt.Sprintf("Helm's records of revisions of the release that failed are not read, and nothing was changed: "+
 			"what they hold of values, or name of objects, together, %s. Delete those of which nothing is left in the workload cluster", limit)}
 	}
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // backupFormat is the first field of a backup file.
@@ -46,7 +46,7 @@ type ownedSecret struct {
 // backupOf makes a backup of a state that the migration has not changed yet.
 func backupOf(s *state, now time.Time) *backup {
 	b := &backup{
-		Format: backupFormat, HubID: s.HubID, Version: version.Get().String(), Made: utc.Stored(now),
+		Format: backupFormat, HubID: s.HubID, Version: version.Get().String(), Made: words.StoredTime(now),
 		Definitions: s.Definitions, Deployments: s.Deployments, Webhooks: s.Webhooks, Objects: s.Objects,
 	}
 

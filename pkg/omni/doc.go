@@ -1,5 +1,5 @@
-// Package omni is what all packages below it share: the errors, their classes and messages, and who owns a cluster in
-// Omni.
+// Package omni is what all packages below it share: the errors, their classes and messages, the endpoints of Omni's API,
+// and who owns a cluster in Omni.
 //
 // Only the packages below pkg/omni connect to Omni. They wrap the public packages of github.com/siderolabs/omni/client
 // v1.9.3 and github.com/cosi-project/runtime, and return plain values to the controllers: no Kubernetes API type goes

@@ -8,5 +8,6 @@
 //
 //	clusters -> Evaluate -> status.stages, status.admitted -> Judge -> may begin, or what it waits for
 //
-// Package stage assigns clusters to stages and computes shares of a stage; package window computes times.
+// Calendar says when a change may begin: in weekly windows of a time zone, and never during a freeze. Windows limit when something
+// begins, not when it ends. The windows of one Calendar are joined: if one ends while another is open, the calendar stays open.
 package rollout

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
 // Limits of a policy's status.
@@ -43,7 +42,7 @@ func (p *Policy) Evaluate(clusters []Member, now time.Time) Result {
 
 	object := p.Object.DeepCopy()
 	status := &object.Status
-	after := &Policy{Object: object, selector: p.selector, stages: p.stages, freezes: p.freezes, calendarStates: map[calendarKey]window.State{}}
+	after := &Policy{Object: object, selector: p.selector, stages: p.stages, freezes: p.freezes, calendarStates: map[calendarKey]CalendarState{}}
 
 	status.ObservedGeneration = object.Generation
 	status.Admitted = p.keepTickets(status.Admitted, members)

@@ -8,8 +8,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // MaxPromotion is how far ahead a promotion may reach.
@@ -41,7 +40,7 @@ func (p *Policy) Judge(m Member, now time.Time) Verdict {
 
 	verdict := Verdict{}
 
-	for _, rule := range []func(Member, window.State, time.Time) Verdict{p.judgePolicy, p.judgeFreeze, p.judgeCluster, p.judgeStages, p.judgeWindow} {
+	for _, rule := range []func(Member, CalendarState, time.Time) Verdict{p.judgePolicy, p.judgeFreeze, p.judgeCluster, p.judgeStages, p.judgeWindow} {
 		one := rule(m, times, now)
 		verdict.Next = earliest(verdict.Next, one.Next, one.NotBefore)
 
@@ -58,7 +57,7 @@ func (p *Policy) Judge(m Member, now time.Time) Verdict {
 }
 
 // times returns the state of a stage's calendar at a time. The times in it are in the zone of the windows.
-func (p *Policy) times(stage int, zone string, now time.Time) (window.State, error) {
+func (p *Policy) times(stage int, zone string, now time.Time) (CalendarState, error) {
 	key := calendarKey{stage, zone}
 	if known, found := p.calendarStates[key]; found {
 		return known, nil
@@ -66,7 +65,7 @@ func (p *Policy) times(stage int, zone string, now time.Time) (window.State, err
 
 	calendar, err := p.calendar(stage, zone)
 	if err != nil {
-		return window.State{}, err
+		return CalendarState{}, err
 	}
 
 	times := calendar.At(now)
@@ -84,12 +83,12 @@ func (p *Policy) times(stage int, zone string, now time.Time) (window.State, err
 }
 
 // zoneOf returns the zone in which messages show times: that of the windows, or the cluster's own.
-func zoneOf(calendar window.Calendar, zone string) *time.Location {
+func zoneOf(calendar Calendar, zone string) *time.Location {
 	if len(calendar.Windows) > 0 {
 		return calendar.Windows[0].Zone
 	}
 
-	if location, err := window.Zone(zone); err == nil {
+	if location, err := Zone(zone); err == nil {
 		return location
 	}
 
@@ -113,7 +112,7 @@ func (p *Policy) freezeChanges(now time.Time) time.Time {
 }
 
 // judgePolicy checks the policy as a whole.
-func (p *Policy) judgePolicy(Member, window.State, time.Time) Verdict {
+func (p *Policy) judgePolicy(Member, CalendarState, time.Time) Verdict {
 	conditions := p.Object.Status.Conditions
 
 	switch {
@@ -130,8 +129,8 @@ func (p *Policy) judgePolicy(Member, window.State, time.Time) Verdict {
 }
 
 // judgeFreeze checks freezes. If the windows are closed when the freeze ends, the message says when they open.
-func (p *Policy) judgeFreeze(m Member, times window.State, now time.Time) Verdict {
-	i := slices.IndexFunc(p.freezes, func(f window.Freeze) bool {
+func (p *Policy) judgeFreeze(m Member, times CalendarState, now time.Time) Verdict {
+	i := slices.IndexFunc(p.freezes, func(f Freeze) bool {
 		return f.Name == times.Freeze && !now.Before(f.From) && now.Before(f.Until)
 	})
 	if i < 0 {
@@ -153,7 +152,7 @@ func (p *Policy) judgeFreeze(m Member, times window.State, now time.Time) Verdic
 
 // judgeCluster checks the cluster itself, and how many clusters have failed. The fix of a failed change may begin
 // although the cluster is not healthy.
-func (p *Policy) judgeCluster(m Member, _ window.State, _ time.Time) Verdict {
+func (p *Policy) judgeCluster(m Member, _ CalendarState, _ time.Time) Verdict {
 	switch {
 	case m.isFix():
 		return Verdict{}
@@ -178,7 +177,7 @@ func (p *Policy) judgeCluster(m Member, _ window.State, _ time.Time) Verdict {
 	}
 }
 
-func (p *Policy) judgeWindow(m Member, times window.State, now time.Time) Verdict {
+func (p *Policy) judgeWindow(m Member, times CalendarState, now time.Time) Verdict {
 	if times.Open {
 		return Verdict{}
 	}
@@ -242,7 +241,7 @@ func shownTime(t time.Time) string {
 		return "further notice"
 	}
 
-	return utc.Shown(t)
+	return words.TimeWithZone(t)
 }
 
 // earliest returns the first of several times, ignoring zero times.

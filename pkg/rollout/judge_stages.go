@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
 // judgeStages checks the stages before the cluster's own, unless that one was promoted. The fix of a failed change does
 // not wait for them: they may have stopped because this cluster failed.
-func (p *Policy) judgeStages(m Member, times window.State, now time.Time) Verdict {
+func (p *Policy) judgeStages(m Member, times CalendarState, now time.Time) Verdict {
 	name := p.Object.Spec.Stages[m.Stage].Name
 
 	promoted, changes := p.promotion(name, now)
@@ -61,11 +60,11 @@ func (p *Policy) promotion(name string, now time.Time) (promoted bool, changes t
 
 // withPromotion adds to a verdict that waits until the stage opens that a promotion is missing then. Nobody knows in that
 // case when the changes may begin.
-func (p *Policy) withPromotion(verdict Verdict, m Member, times window.State, now time.Time) Verdict {
+func (p *Policy) withPromotion(verdict Verdict, m Member, times CalendarState, now time.Time) Verdict {
 	stage := p.Object.Spec.Stages[m.Stage]
 	opens := times.Opens
 
-	if opens.IsZero() || p.judgeStages(m, window.State{Open: true}, opens).Reason == "" {
+	if opens.IsZero() || p.judgeStages(m, CalendarState{Open: true}, opens).Reason == "" {
 		return verdict
 	}
 

@@ -11,8 +11,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
 )
 
 // Policy is an OmniRolloutPolicy in parsed form.
@@ -22,10 +20,10 @@ type Policy struct {
 
 	selector labels.Selector
 	stages   []labels.Selector // nil: takes every cluster
-	freezes  []window.Freeze
+	freezes  []Freeze
 
 	// calendarStates caches the states of calendars during Evaluate; nil otherwise.
-	calendarStates map[calendarKey]window.State
+	calendarStates map[calendarKey]CalendarState
 }
 
 // calendarKey identifies a calendar: a stage, and the cluster's own time zone.
@@ -64,7 +62,7 @@ func New(object *v1alpha1.OmniRolloutPolicy) (*Policy, error) {
 	}
 
 	for _, freeze := range object.Spec.Freezes {
-		p.freezes = append(p.freezes, window.Freeze{Name: freeze.Name, From: freeze.From.UTC(), Until: freeze.Until.UTC()})
+		p.freezes = append(p.freezes, Freeze{Name: freeze.Name, From: freeze.From.UTC(), Until: freeze.Until.UTC()})
 	}
 
 	return p, nil
@@ -75,11 +73,11 @@ func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
 }
 
 func checkShares(one v1alpha1.RolloutStage) error {
-	if _, err := stage.Concurrent(orOne(one.MaxConcurrent), 1); err != nil {
+	if _, err := ConcurrentOf(orOne(one.MaxConcurrent), 1); err != nil {
 		return fmt.Errorf("maxConcurrent: %w", err)
 	}
 
-	if _, err := stage.Needed(orOne(one.MinQualified), 1); err != nil {
+	if _, err := NeededOf(orOne(one.MinQualified), 1); err != nil {
 		return fmt.Errorf("minQualified: %w", err)
 	}
 
@@ -103,7 +101,7 @@ func (p *Policy) MaySelect(cluster *v1alpha1.OmniCluster) bool {
 
 // StageOf returns the stage of a cluster that the policy selects; -1 if no stage takes it.
 func (p *Policy) StageOf(cluster *v1alpha1.OmniCluster) int {
-	return stage.Of(p.stages, labels.Set(cluster.Labels))
+	return StageOf(p.stages, labels.Set(cluster.Labels))
 }
 
 // Gates reports whether changes of a kind wait for their turn.
@@ -141,13 +139,13 @@ var weekdays = map[v1alpha1.Weekday]time.Weekday{ //nolint:gochecknoglobals // a
 }
 
 // calendar returns when changes of a stage may begin. A cluster's own time zone replaces the policy's.
-func (p *Policy) calendar(number int, zone string) (window.Calendar, error) {
-	calendar := window.Calendar{Freezes: p.freezes}
+func (p *Policy) calendar(number int, zone string) (Calendar, error) {
+	calendar := Calendar{Freezes: p.freezes}
 
 	for _, one := range p.Object.Spec.Stages[number].Windows {
 		weekly, err := weeklyOf(one, zone)
 		if err != nil {
-			return window.Calendar{}, err
+			return Calendar{}, err
 		}
 
 		calendar.Windows = append(calendar.Windows, weekly)
@@ -156,27 +154,27 @@ func (p *Policy) calendar(number int, zone string) (window.Calendar, error) {
 	return calendar, nil
 }
 
-func weeklyOf(one v1alpha1.MaintenanceWindow, zone string) (window.Weekly, error) {
+func weeklyOf(one v1alpha1.MaintenanceWindow, zone string) (Weekly, error) {
 	if zone == "" {
 		zone = one.TimeZone
 	}
 
-	location, err := window.Zone(zone)
+	location, err := Zone(zone)
 	if err != nil {
-		return window.Weekly{}, err
+		return Weekly{}, err
 	}
 
 	start, err := time.Parse("15:04", one.Start)
 	if err != nil {
-		return window.Weekly{}, fmt.Errorf("start %q is not a time of day such as 02:00", one.Start)
+		return Weekly{}, fmt.Errorf("start %q is not a time of day such as 02:00", one.Start)
 	}
 
 	duration, err := one.Duration.Parse()
 	if err != nil {
-		return window.Weekly{}, fmt.Errorf("duration: %w", err)
+		return Weekly{}, fmt.Errorf("duration: %w", err)
 	}
 
-	weekly := window.Weekly{Hour: start.Hour(), Minute: start.Minute(), Duration: duration, Zone: location}
+	weekly := Weekly{Hour: start.Hour(), Minute: start.Minute(), Duration: duration, Zone: location}
 	for _, day := range one.Days {
 		weekly.Days = append(weekly.Days, weekdays[day])
 	}

@@ -7,9 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // stageStatuses returns the status of each stage, and when it may change without any event.
@@ -47,7 +45,7 @@ func (p *Policy) stageStatuses(members []*Member, now time.Time) (statuses []v1a
 const mostWeeks = 60
 
 // nextChange returns when an open calendar closes, or a closed one opens; zero if that never happens.
-func nextChange(calendar window.Calendar, now time.Time) time.Time {
+func nextChange(calendar Calendar, now time.Time) time.Time {
 	state := calendar.At(now)
 	next := state.Next
 
@@ -178,7 +176,7 @@ func (p *Policy) qualify(status *v1alpha1.RolloutStageStatus, spec v1alpha1.Roll
 
 // neededOf returns how many clusters have to run a version well, of a number of clusters.
 func neededOf(spec v1alpha1.RolloutStage, clusters int) int {
-	needed, err := stage.Needed(orOne(spec.MinQualified), clusters)
+	needed, err := NeededOf(orOne(spec.MinQualified), clusters)
 	if err != nil {
 		return clusters + 1 // New has refused it: nothing is proved
 	}
@@ -250,5 +248,5 @@ func seconds(t time.Time) *metav1.Time {
 		return nil
 	}
 
-	return new(utc.Stored(t))
+	return new(words.StoredTime(t))
 }

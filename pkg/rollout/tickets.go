@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // returnedPause is how long a cluster that is not healthy waits for its next ticket after it gave one back.
@@ -92,7 +91,7 @@ func (p *Policy) free(members []*Member) []int {
 	free := p.working(members)
 
 	for i, working := range free {
-		limit, err := stage.Concurrent(orOne(p.Object.Spec.Stages[i].MaxConcurrent), count(members, func(m *Member) bool { return m.isIn(i) && m.counts() }))
+		limit, err := ConcurrentOf(orOne(p.Object.Spec.Stages[i].MaxConcurrent), count(members, func(m *Member) bool { return m.isIn(i) && m.counts() }))
 		if err != nil {
 			limit = 1 // New has refused it
 		}
@@ -121,7 +120,7 @@ func (p *Policy) admit(members []*Member, now time.Time) (next time.Time) {
 
 		ticket := v1alpha1.RolloutTicket{
 			Cluster: member.Name, UID: member.UID, Stage: p.Object.Spec.Stages[member.Stage].Name, Hash: member.Rollout.Hash,
-			Since: utc.Stored(now),
+			Since: words.StoredTime(now),
 		}
 
 		// The new ticket must be later than the cluster's report about an earlier ticket for the same changes, which

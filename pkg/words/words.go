@@ -1,4 +1,6 @@
-// Package words has the form in which messages tell numbers of things, and the first of many.
+// Package words has the form in which messages tell numbers of things, the first of many, and times. Times are told and stored in
+// UTC, in whole seconds. When something begins or ends that people plan for is told with its weekday and its zone, which may be
+// another one.
 package words
 
 import (

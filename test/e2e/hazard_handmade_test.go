@@ -11,7 +11,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -174,7 +174,7 @@ func handmadeHazards() []hazard {
 			machines: map[string]int{"c-c-w": 2},
 			then: func(f *fleet) {
 				lost := get[v1alpha1.OmniCluster](f.space, "ocl", "c").Status.ControlPlaneSet
-				f.run("annotate", "ocl", "c", v1alpha1.AnnotationRecreate+"="+v1alpha1.RecreateControlPlanePrefix+utc.Text(lost.Created.Time))
+				f.run("annotate", "ocl", "c", v1alpha1.AnnotationRecreate+"="+v1alpha1.RecreateControlPlanePrefix+words.Time(lost.Created.Time))
 				f.ready("c")
 				f.unchanged("c")
 			},

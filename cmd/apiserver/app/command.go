@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	cliflag "k8s.io/component-base/cli/flag"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/logging"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -34,7 +34,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		// The usage has hundreds of lines; nobody would see the error above it.
 		SilenceUsage: true,
 		RunE: func(*cobra.Command, []string) error {
-			logging.OmitBodies()
+			apiserver.OmitBodies()
 
 			if err := options.Complete(); err != nil {
 				return err

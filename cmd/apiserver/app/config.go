@@ -10,9 +10,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/admission/initializer"
+	"omni.texashpc.com/omni-cluster-operator/pkg/admission/plugin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/etcdclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/startup"
 	"omni.texashpc.com/omni-cluster-operator/pkg/hub"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry"
@@ -75,7 +74,7 @@ func (o *Options) waitForEtcd(ctx context.Context) error {
 
 	etcd := o.Storage.StorageConfig.Transport
 
-	return startup.WaitForEtcd(ctx, etcdclient.Target{
+	return startup.WaitForEtcd(ctx, startup.EtcdTarget{
 		Endpoints: etcd.ServerList, CAFile: etcd.TrustedCAFile, CertFile: etcd.CertFile, KeyFile: etcd.KeyFile,
 	}, o.Storage.StorageConfig.Prefix)
 }
@@ -178,7 +177,7 @@ func (o *Options) applyAuth(generic *genericapiserver.RecommendedConfig) error {
 }
 
 func (o *Options) applyAdmission(generic *genericapiserver.RecommendedConfig, client kubernetes.Interface, dynamicClient dynamic.Interface) error {
-	ownPlugins, err := apiserver.AdmissionInitializer(&generic.Config, initializer.Choices{
+	ownPlugins, err := apiserver.AdmissionInitializer(&generic.Config, plugin.Choices{
 		ControllerNamespaces: o.ControllerNamespaces, CheckReferences: o.CheckReferences,
 	})
 	if err != nil {

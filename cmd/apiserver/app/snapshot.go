@@ -12,8 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/etcdclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/startup"
 )
 
 // standardStream in place of a file name means standard input or output.
@@ -47,7 +47,7 @@ where --encryption-provider-config says so: keep the keys as well.`,
 // source says which etcd to save. Its flags have the names of the server's flags.
 type source struct {
 	dataDir string
-	target  etcdclient.Target
+	target  startup.EtcdTarget
 	timeout time.Duration
 }
 
@@ -78,10 +78,10 @@ func (s *source) connect(ctx context.Context) (*clientv3.Client, error) {
 			return nil, err
 		}
 
-		target = etcdclient.Target{Endpoints: []string{endpoint}}
+		target = startup.EtcdTarget{Endpoints: []string{endpoint}}
 	}
 
-	return etcdclient.Connect(ctx, target)
+	return startup.ConnectEtcd(ctx, target)
 }
 
 func newSaveCommand(ctx context.Context) *cobra.Command {

@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 // execute runs a command line and returns its standard output.

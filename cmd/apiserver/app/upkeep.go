@@ -10,7 +10,6 @@ import (
 	"k8s.io/component-base/metrics"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/upkeep"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
@@ -33,7 +32,7 @@ func startUpkeep(ctx context.Context, etcd *embeddedetcd.Server, options *Option
 		return nil, err
 	}
 
-	databaseMetrics, err := upkeep.NewMetrics(register)
+	databaseMetrics, err := embeddedetcd.NewUpkeepMetrics(register)
 	if err != nil {
 		return nil, errors.Join(err, client.Close())
 	}
@@ -43,7 +42,7 @@ func startUpkeep(ctx context.Context, etcd *embeddedetcd.Server, options *Option
 		return nil, errors.Join(err, client.Close())
 	}
 
-	keeper := &upkeep.Keeper{
+	keeper := &embeddedetcd.Keeper{
 		Client: client, DataDir: options.EtcdDataDir, Quota: embedded.QuotaBytes,
 		DefragmentInterval: embedded.DefragmentInterval, Metrics: databaseMetrics,
 	}

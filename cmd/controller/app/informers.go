@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 const (
@@ -49,7 +49,7 @@ func newInformer(lw cache.ListerWatcher, object runtime.Object, resync time.Dura
 func whileAway[T any](ctx context.Context, verb string, object runtime.Object, call func() (T, error)) (T, error) {
 	var told time.Time
 
-	for pauses := backoff.New(firstAwayPause, longestAwayPause); ; {
+	for pauses := limiter.NewBackoff(firstAwayPause, longestAwayPause); ; {
 		result, err := call()
 		if err == nil || ctx.Err() != nil || !isAway(err) {
 			return result, err

@@ -22,8 +22,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 const (
@@ -300,7 +300,7 @@ func eventsOf(ctx context.Context, hub kubernetes.Interface, namespace string) (
 	for _, event := range events[:min(len(events), maxEvents)] {
 		documents = append(documents, map[string]any{
 			"kind": "Event", "object": event.InvolvedObject.Kind + "/" + event.InvolvedObject.Name, "type": event.Type, "reason": event.Reason,
-			"message": event.Message, "time": utc.Text(timeOf(event)), "reporter": event.ReportingController,
+			"message": event.Message, "time": words.Time(timeOf(event)), "reporter": event.ReportingController,
 		})
 	}
 
@@ -328,7 +328,7 @@ func podOf(pod *corev1.Pod) map[string]any {
 			"name": status.Name, "image": status.Image, "ready": status.Ready, "restarts": int64(status.RestartCount),
 		}
 		if last := status.LastTerminationState.Terminated; last != nil {
-			container["lastEnd"] = map[string]any{"reason": last.Reason, "exitCode": int64(last.ExitCode), "time": utc.Text(last.FinishedAt.Time)}
+			container["lastEnd"] = map[string]any{"reason": last.Reason, "exitCode": int64(last.ExitCode), "time": words.Time(last.FinishedAt.Time)}
 		}
 
 		containers = append(containers, container)

@@ -14,7 +14,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // clientID is the OIDC client of Omni for programs on the computers of people.
@@ -131,7 +131,7 @@ func checkSeen(cluster *v1alpha1.OmniCluster, connection *v1alpha1.OmniConnectio
 			cluster.Name)
 	}
 
-	if seen, leads := cluster.Status.Endpoint, connection.Status.Endpoint; seen == "" || !origin.Same(seen, leads) {
+	if seen, leads := cluster.Status.Endpoint, connection.Status.Endpoint; seen == "" || !omni.SameOrigin(seen, leads) {
 		return fmt.Errorf("the cluster of OmniCluster %q was last seen at %s, and OmniConnection %q leads to %s: it is not known to be there",
 			cluster.Name, cmp.Or(seen, "no endpoint"), connection.Name, cmp.Or(leads, "no endpoint"))
 	}

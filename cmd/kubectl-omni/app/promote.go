@@ -11,7 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // defaultPromotion is how long a stage is promoted unless the user says otherwise.
@@ -91,7 +91,7 @@ func closedUntil(policy *v1alpha1.OmniRolloutPolicy, name string, ends time.Time
 		}
 
 		return fmt.Sprintf("Warning: stage %s opens %s, when the promotion is over: nothing begins by it. Give a longer time with --for, at most %.0fh.\n",
-			name, utc.Text(stage.NextChange.Time), rollout.MaxPromotion.Hours())
+			name, words.Time(stage.NextChange.Time), rollout.MaxPromotion.Hours())
 	}
 
 	return ""

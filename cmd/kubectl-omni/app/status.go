@@ -15,7 +15,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/scheme"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // watchPause is how often --watch looks again.
@@ -260,7 +260,7 @@ func turnOf(rollout *v1alpha1.OmniClusterRollout) string {
 	case rollout.State == "":
 		return ""
 	case rollout.NotBefore != nil:
-		return fmt.Sprintf(": %s %s, not before %s", rollout.State, rollout.Reason, utc.Shown(rollout.NotBefore.UTC()))
+		return fmt.Sprintf(": %s %s, not before %s", rollout.State, rollout.Reason, words.TimeWithZone(rollout.NotBefore.UTC()))
 	default:
 		return fmt.Sprintf(": %s %s", rollout.State, rollout.Reason)
 	}

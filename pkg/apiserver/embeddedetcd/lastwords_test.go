@@ -20,8 +20,8 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
 // lastWordsOf is the environment variable with the directory that TestStartInAProcess starts etcd on.
@@ -129,13 +129,13 @@ func TestTornLog(t *testing.T) {
 func TestTornLogOfAFailedStart(t *testing.T) {
 	dir := t.TempDir()
 	server := start(t, dir)
-	put(t, connect(t, server), dataversion.Key, strconv.Itoa(dataversion.Current+1))
+	put(t, connect(t, server), snapshot.DataVersionKey, strconv.Itoa(snapshot.DataVersion+1))
 	stop(t, server)
 
 	torn := filepath.Join(dir, "member", "wal", "0000000000000000-0000000000000000.wal.broken")
 	write(t, torn, []byte("the log of before"))
 
-	if _, err := embeddedetcd.Start(t.Context(), dir); !errors.Is(err, dataversion.ErrNewer) {
+	if _, err := embeddedetcd.Start(t.Context(), dir); !errors.Is(err, snapshot.ErrNewerData) {
 		t.Errorf("got %v", err)
 	}
 

@@ -11,10 +11,9 @@ import (
 
 	etcdsnapshot "go.etcd.io/etcd/etcdutl/v3/snapshot"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 	"omni.texashpc.com/omni-cluster-operator/pkg/disk"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 const (
@@ -148,7 +147,7 @@ func inspectOurs(path string) (*snapshot.Info, error) {
 		return nil, err
 	}
 
-	if err := dataversion.Refuse(info.DataVersion); err != nil {
+	if err := snapshot.RefuseDataVersion(info.DataVersion); err != nil {
 		return nil, err
 	}
 
@@ -191,7 +190,7 @@ func putInPlace(dataDir, unpacked string, now time.Time) (replaced string, err e
 	member := filepath.Join(dataDir, memberDir)
 
 	if hasData(dataDir) {
-		replaced = filepath.Join(dataDir, replacedPrefix+now.UTC().Format(utc.NameLayout))
+		replaced = filepath.Join(dataDir, replacedPrefix+now.UTC().Format(words.TimeInNames))
 		if err := os.Rename(member, replaced); err != nil {
 			return "", fmt.Errorf("put the data of before aside: %w", err)
 		}

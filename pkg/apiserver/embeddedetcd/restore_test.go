@@ -16,7 +16,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
@@ -232,7 +231,7 @@ func write(t *testing.T, path string, content []byte) {
 func TestRestoreRefusesNewerData(t *testing.T) {
 	server := start(t, t.TempDir())
 	client := connect(t, server)
-	put(t, client, dataversion.Key, strconv.Itoa(dataversion.Current+1))
+	put(t, client, snapshot.DataVersionKey, strconv.Itoa(snapshot.DataVersion+1))
 
 	path := filepath.Join(t.TempDir(), "snapshot.db")
 	if _, err := snapshot.Save(t.Context(), client, path); err != nil {
@@ -242,7 +241,7 @@ func TestRestoreRefusesNewerData(t *testing.T) {
 	stop(t, server)
 
 	dir := t.TempDir()
-	if _, err := embeddedetcd.Restore(dir, path, false, time.Now()); !errors.Is(err, dataversion.ErrNewer) {
+	if _, err := embeddedetcd.Restore(dir, path, false, time.Now()); !errors.Is(err, snapshot.ErrNewerData) {
 		t.Errorf("got %v", err)
 	}
 }

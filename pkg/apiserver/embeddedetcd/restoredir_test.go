@@ -14,7 +14,6 @@ import (
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
@@ -153,7 +152,7 @@ func TestRestoreRefusesForeignSnapshots(t *testing.T) {
 	client := connect(t, server)
 	put(t, client, "/registry/secrets/kube-system/one", "{}")
 
-	if _, err := client.Delete(t.Context(), dataversion.Key); err != nil {
+	if _, err := client.Delete(t.Context(), snapshot.DataVersionKey); err != nil {
 		t.Fatal(err)
 	}
 

@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
 const (
@@ -180,7 +180,7 @@ func (s *Server) checkDataVersion(ctx context.Context) error {
 	}
 	defer client.Close()
 
-	return dataversion.Check(ctx, client)
+	return snapshot.CheckDataVersion(ctx, client)
 }
 
 // catchUpEntries is how many of the last writes stay in memory for members that lag behind. There is one member only;

@@ -9,8 +9,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
 
 // writeRaw writes past etcd into its database.
@@ -65,14 +65,14 @@ func TestNewerObjects(t *testing.T) {
 	dir := t.TempDir()
 	server := start(t, dir)
 
-	if value, _ := get(t, connect(t, server), dataversion.Key); value != strconv.Itoa(dataversion.Current) {
+	if value, _ := get(t, connect(t, server), snapshot.DataVersionKey); value != strconv.Itoa(snapshot.DataVersion) {
 		t.Errorf("a new etcd has data version %q", value)
 	}
 
-	put(t, connect(t, server), dataversion.Key, strconv.Itoa(dataversion.Current+1))
+	put(t, connect(t, server), snapshot.DataVersionKey, strconv.Itoa(snapshot.DataVersion+1))
 	stop(t, server)
 
-	if _, err := embeddedetcd.Start(t.Context(), dir); !errors.Is(err, dataversion.ErrNewer) {
+	if _, err := embeddedetcd.Start(t.Context(), dir); !errors.Is(err, snapshot.ErrNewerData) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Names of scheduled snapshots: only files of exactly this form are ever counted or removed.
@@ -29,7 +29,7 @@ type Scheduled struct {
 
 // nameAt is the file name of a snapshot taken at a time.
 func nameAt(taken time.Time) string {
-	return namePrefix + taken.UTC().Format(utc.NameLayout) + nameSuffix
+	return namePrefix + taken.UTC().Format(words.TimeInNames) + nameSuffix
 }
 
 // takenAt reads the time of a file name, if it is one that nameAt makes.
@@ -37,7 +37,7 @@ func takenAt(name string) (time.Time, bool) {
 	text, found := strings.CutPrefix(name, namePrefix)
 	text, isDB := strings.CutSuffix(text, nameSuffix)
 
-	taken, err := time.Parse(utc.NameLayout, text)
+	taken, err := time.Parse(words.TimeInNames, text)
 
 	return taken, found && isDB && err == nil && nameAt(taken) == name
 }

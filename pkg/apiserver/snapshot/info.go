@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/dataversion"
 )
 
 // Info is what a snapshot contains.
@@ -194,7 +193,7 @@ func (c *content) add(revision, value []byte) error {
 	}
 
 	switch {
-	case string(change.Key) != dataversion.Key:
+	case string(change.Key) != DataVersionKey:
 		return nil
 	case removed:
 		c.dataVersion = 0
@@ -202,7 +201,7 @@ func (c *content) add(revision, value []byte) error {
 		return nil
 	}
 
-	version, err := dataversion.Parse(change.Value)
+	version, err := ParseDataVersion(change.Value)
 	c.dataVersion = version
 
 	return err

@@ -17,8 +17,8 @@ import (
 	"go.uber.org/zap"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/etcdclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/startup"
 )
 
 func TestSaveAndInspect(t *testing.T) {
@@ -91,7 +91,7 @@ func TestConnect(t *testing.T) {
 	}
 
 	// The member that does not answer is passed over.
-	client, err := etcdclient.Connect(t.Context(), etcdclient.Target{Endpoints: []string{"unix://" + filepath.Join(dir, "nobody.sock"), endpoint}})
+	client, err := startup.ConnectEtcd(t.Context(), startup.EtcdTarget{Endpoints: []string{"unix://" + filepath.Join(dir, "nobody.sock"), endpoint}})
 	if err != nil {
 		t.Fatal(err)
 	}

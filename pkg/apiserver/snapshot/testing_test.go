@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/component-base/metrics"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 func startEtcd(t *testing.T) *clientv3.Client {

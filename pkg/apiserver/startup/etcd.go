@@ -14,8 +14,6 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/klog/v2"
-
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/etcdclient"
 )
 
 const (
@@ -31,12 +29,12 @@ const (
 //
 // It reads below the prefix of our keys, because access may be limited to that prefix. It returns an error at once if
 // a certificate or key cannot be read, and otherwise when the context ends.
-func WaitForEtcd(ctx context.Context, etcd etcdclient.Target, prefix string) error {
+func WaitForEtcd(ctx context.Context, etcd EtcdTarget, prefix string) error {
 	return retry(ctx, "etcd", func(ctx context.Context) error { return askEtcd(ctx, etcd, path.Join("/", prefix, "health")) })
 }
 
 // askEtcd asks all members at the same time.
-func askEtcd(ctx context.Context, etcd etcdclient.Target, key string) error {
+func askEtcd(ctx context.Context, etcd EtcdTarget, key string) error {
 	if _, err := etcd.TLS(); err != nil {
 		return permanentError{err}
 	}
@@ -65,7 +63,7 @@ func askEtcd(ctx context.Context, etcd etcdclient.Target, key string) error {
 }
 
 // askMember reads a key, which need not exist, from a member.
-func askMember(ctx context.Context, etcd etcdclient.Target, endpoint, key string) error {
+func askMember(ctx context.Context, etcd EtcdTarget, endpoint, key string) error {
 	etcd.Endpoints = []string{endpoint}
 
 	conn, err := dialMember(ctx, etcd, endpoint)
@@ -74,7 +72,7 @@ func askMember(ctx context.Context, etcd etcdclient.Target, endpoint, key string
 	}
 	defer conn.Close() // nothing was written
 
-	client, err := etcdclient.Connect(ctx, etcd)
+	client, err := ConnectEtcd(ctx, etcd)
 	if err != nil {
 		return cmp.Or(alertOn(conn, endpoint), err)
 	}
@@ -91,7 +89,7 @@ func askMember(ctx context.Context, etcd etcdclient.Target, endpoint, key string
 }
 
 // dialMember connects step by step, because etcd's client does not say which step fails.
-func dialMember(ctx context.Context, etcd etcdclient.Target, endpoint string) (net.Conn, error) {
+func dialMember(ctx context.Context, etcd EtcdTarget, endpoint string) (net.Conn, error) {
 	network, address, secured := memberAddress(endpoint, etcd.CAFile != "" || etcd.CertFile != "")
 
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)

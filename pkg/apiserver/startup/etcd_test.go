@@ -10,8 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/etcdclient"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 // nobody is an endpoint where nothing listens.
@@ -21,7 +20,7 @@ func TestWaitForEtcd(t *testing.T) {
 	etcd := etcdtest.Start(t, t.TempDir())
 
 	// One member of two is enough to begin.
-	if err := WaitForEtcd(t.Context(), etcdclient.Target{Endpoints: []string{nobody, etcd.Endpoint()}}, "/omni-apiserver"); err != nil {
+	if err := WaitForEtcd(t.Context(), EtcdTarget{Endpoints: []string{nobody, etcd.Endpoint()}}, "/omni-apiserver"); err != nil {
 		t.Error(err)
 	}
 }
@@ -49,17 +48,17 @@ func TestWaitForEtcdSaysWhatIsWrong(t *testing.T) {
 
 	for _, tc := range []struct {
 		name      string
-		etcd      etcdclient.Target
+		etcd      EtcdTarget
 		want      string
 		permanent bool
 	}{
-		{"nobody there", etcdclient.Target{Endpoints: []string{nobody}}, "no connection to etcd at " + nobody + ": dial tcp 127.0.0.1:1: connect: connection refused", false},
-		{"no such host", etcdclient.Target{Endpoints: []string{"https://etcd-0.invalid:2379"}}, "no connection to etcd at https://etcd-0.invalid:2379: dial tcp: lookup", false},
-		{"another authority", etcdclient.Target{Endpoints: []string{plain.URL}}, "is not trusted, or does not speak TLS (--etcd-cafile): tls: failed to verify certificate", false},
-		{"no certificate of ours", etcdclient.Target{Endpoints: []string{strict.URL}, CAFile: ca}, "does not accept us (--etcd-certfile, --etcd-keyfile): remote error: tls: certificate required", false},
-		{"no such file", etcdclient.Target{Endpoints: []string{plain.URL}, CAFile: "/nonexistent/ca.crt"}, "--etcd-cafile: open /nonexistent/ca.crt", true},
-		{"no certificate in it", etcdclient.Target{Endpoints: []string{plain.URL}, CAFile: text}, "text has no certificate in PEM format", true},
-		{"no pair", etcdclient.Target{Endpoints: []string{plain.URL}, CertFile: ca, KeyFile: text}, "--etcd-certfile and --etcd-keyfile: tls: failed to find any PEM data in key input", true},
+		{"nobody there", EtcdTarget{Endpoints: []string{nobody}}, "no connection to etcd at " + nobody + ": dial tcp 127.0.0.1:1: connect: connection refused", false},
+		{"no such host", EtcdTarget{Endpoints: []string{"https://etcd-0.invalid:2379"}}, "no connection to etcd at https://etcd-0.invalid:2379: dial tcp: lookup", false},
+		{"another authority", EtcdTarget{Endpoints: []string{plain.URL}}, "is not trusted, or does not speak TLS (--etcd-cafile): tls: failed to verify certificate", false},
+		{"no certificate of ours", EtcdTarget{Endpoints: []string{strict.URL}, CAFile: ca}, "does not accept us (--etcd-certfile, --etcd-keyfile): remote error: tls: certificate required", false},
+		{"no such file", EtcdTarget{Endpoints: []string{plain.URL}, CAFile: "/nonexistent/ca.crt"}, "--etcd-cafile: open /nonexistent/ca.crt", true},
+		{"no certificate in it", EtcdTarget{Endpoints: []string{plain.URL}, CAFile: text}, "text has no certificate in PEM format", true},
+		{"no pair", EtcdTarget{Endpoints: []string{plain.URL}, CertFile: ca, KeyFile: text}, "--etcd-certfile and --etcd-keyfile: tls: failed to find any PEM data in key input", true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -105,7 +104,7 @@ func TestMemberAddress(t *testing.T) {
 
 // An endpoint without a scheme is as good.
 func TestWaitForEtcdWithoutScheme(t *testing.T) {
-	if err := askEtcd(t.Context(), etcdclient.Target{Endpoints: []string{"127.0.0.1:1"}}, "/health"); err == nil || errors.As(err, &permanentError{}) ||
+	if err := askEtcd(t.Context(), EtcdTarget{Endpoints: []string{"127.0.0.1:1"}}, "/health"); err == nil || errors.As(err, &permanentError{}) ||
 		!strings.Contains(err.Error(), "no connection to etcd at 127.0.0.1:1: dial tcp 127.0.0.1:1: connect: connection refused") {
 		t.Error(err)
 	}

@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/finalizers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 // reconciler reads the metadata of Secrets, never their content.
@@ -74,7 +74,7 @@ func secretOf(_ context.Context, object client.Object) []reconcile.Request {
 
 // Reconcile implements reconcile.Reconciler: it removes the finalizer of a Secret that nobody needs any more.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	return finalizers.Release(ctx, r.client, r.live, request.NamespacedName, v1alpha1.KubeconfigInUseFinalizer, r.isNeeded)
+	return sources.ReleaseFinalizer(ctx, r.client, r.live, request.NamespacedName, v1alpha1.KubeconfigInUseFinalizer, r.isNeeded)
 }
 
 // isNeeded implements finalizers.Need.

@@ -10,9 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/watches"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -27,7 +26,7 @@ type Options struct {
 	// Objects receives the metrics.
 	Objects *metrics.Objects
 	// ClusterChanged fires for a cluster in Omni when something about it changed.
-	ClusterChanged *trigger.Trigger[watches.Remote]
+	ClusterChanged *trigger.Trigger[Remote]
 	// HealthChanged fires with the UID of a connection when the health of its session changed.
 	HealthChanged *trigger.Trigger[string]
 	// SettleTime is how long destructive changes must be unchanged before they are applied.
@@ -43,11 +42,11 @@ type Options struct {
 	// Overrides counts the changes that began out of turn. It may be nil without Rollouts.
 	Overrides *metrics.Rollouts
 	// Well receives since when clusters run well, as this process saw it. It may be nil without Rollouts.
-	Well *confirmed.Well
+	Well *hubs.Well
 	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
 	Skew skew.Comparison
 	// Owners receives which clusters this process sees in Omni not to be another hub's. It may be nil in tests.
-	Owners *confirmed.Owners
+	Owners *hubs.Owners
 	// HubID is the ID of the hub in the ownership mark.
 	HubID string
 	// Concurrency is the number of clusters that are reconciled at the same time.
@@ -62,7 +61,7 @@ func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
 	reconciler := loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events})
 	changedSpec := builder.WithPredicates(predicate.GenerationChangedPredicate{})
-	mapper := watches.NewMapper(mgr.GetClient())
+	mapper := NewMapper(mgr.GetClient())
 
 	clusters := builder.ControllerManagedBy(mgr)
 	if options.Rollouts {
@@ -74,10 +73,10 @@ func Add(mgr manager.Manager, options Options) error {
 	}
 
 	return loop.For(clusters.Named("omnicluster"), &v1alpha1.OmniCluster{}).
-		Watches(&v1alpha1.OmniControlPlane{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
-		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
-		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(watches.ClusterOfDocument), changedSpec).
-		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConnection), builder.WithPredicates(watches.ConnectionChanged())).
+		Watches(&v1alpha1.OmniControlPlane{}, handler.EnqueueRequestsFromMapFunc(ClusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniWorkers{}, handler.EnqueueRequestsFromMapFunc(ClusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniMachine{}, handler.EnqueueRequestsFromMapFunc(ClusterOfDocument), changedSpec).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConnection), builder.WithPredicates(ConnectionChanged())).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(mapper.OtherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfSecret)).
 		WatchesMetadata(index.ConfigMapMetadata(), handler.EnqueueRequestsFromMapFunc(mapper.ClustersOfConfigMap)).

@@ -14,7 +14,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -79,7 +78,7 @@ func (s *scope) hadAll() bool {
 
 // explainApply converts the error of an apply into the outcome for the user. It names the changes that were made before
 // the error; they stay.
-func explainApply(ctx context.Context, secrets *values.Secrets, done []plan.Change, err error) (loop.Outcome, error) {
+func explainApply(ctx context.Context, secrets *SecretTexts, done []plan.Change, err error) (loop.Outcome, error) {
 	message := secrets.Clean(ctx, omni.Message(err))
 	if len(done) > 0 {
 		message = fmt.Sprintf("%s; before that Omni took %s", message, consent.ChangeNames(done))

@@ -9,7 +9,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -101,13 +100,13 @@ func isOlder(a, b *v1alpha1.OmniCluster) bool {
 
 // validate renders the template and checks it with Omni's own rules.
 func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, error) {
-	confidential := &values.Secrets{}
+	confidential := &SecretTexts{}
 
-	text, err := s.documents.Render(values.From(ctx, r.live, s.cluster.Namespace, confidential), template.MarkOf(s.cluster, r.hubFor(s)))
+	text, err := s.documents.Render(valuesFrom(ctx, r.live, s.cluster.Namespace, confidential), template.MarkOf(s.cluster, r.hubFor(s)))
 
-	var missing *values.MissingError
+	var missing *MissingValueError
 
-	var unreadable *values.UnreadableError
+	var unreadable *UnreadableValueError
 
 	switch {
 	case errors.As(err, &missing):

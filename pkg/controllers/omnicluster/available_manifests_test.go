@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
@@ -251,7 +251,7 @@ func TestManifestsNotAppliedWhileAChangeSettles(t *testing.T) {
 	f.wants(v1alpha1.ManifestFull, "bad")
 	f.untilReadySays("Namespace bad")
 	f.govern(v1alpha1.ChangeTalosVersion, v1alpha1.ChangeKubernetesVersion)
-	f.reconciler.options.Well = confirmed.NewWell(trigger.Pacing{})
+	f.reconciler.options.Well = hubs.NewWell(trigger.Pacing{})
 	f.delete(newWorkers("w", machineClass, 2))
 	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonWaitingToSettle)
 

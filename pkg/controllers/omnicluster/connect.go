@@ -12,11 +12,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // connect finds the session with Omni and reads the cluster there.
@@ -83,7 +82,7 @@ func (r *reconciler) unsynced(s *scope, health mirror.Health) loop.Outcome {
 		return outcome.Postponed(left)
 	}
 
-	return loop.Wait(0, outcome.Reason(), "%s; nothing newer than %s is known", outcome.Message(), utc.Text(health.Since))
+	return loop.Wait(0, outcome.Reason(), "%s; nothing newer than %s is known", outcome.Message(), words.Time(health.Since))
 }
 
 // unlessOpening replaces the outcome while the session is being opened. The session wakes the cluster when it is open and when
@@ -101,7 +100,7 @@ func takeSlot(s *scope) loop.Outcome {
 	}
 
 	s.turnedAway = true
-	pause := backoff.Jitter(limiter.WakePause)
+	pause := limiter.Jitter(limiter.WakePause)
 	ready := apimeta.IsStatusConditionTrue(s.cluster.Status.Conditions, v1alpha1.ConditionReady)
 
 	if ready || !s.cluster.DeletionTimestamp.IsZero() || !s.lease.Slow() {

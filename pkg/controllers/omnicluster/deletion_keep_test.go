@@ -12,8 +12,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // A deletion with destroyMachines removes dead machines before it begins with the cluster. A cluster that is kept until

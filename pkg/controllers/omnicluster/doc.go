@@ -6,6 +6,6 @@
 // may be applied now, and what a deletion does. This package collects the facts for these decisions, and carries them
 // out.
 //
-// Package watches says which OmniClusters a change concerns. Package values reads the texts of valueFrom, and keeps the
-// content of Secrets out of messages.
+// Mapper says which OmniClusters a change concerns, by the indexes of package index. valuesFrom reads the texts of valueFrom, and
+// SecretTexts keeps the content of Secrets out of messages.
 package omnicluster

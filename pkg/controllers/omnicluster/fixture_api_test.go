@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // newClient makes the API: objects, indexes, and a count of what is written.

@@ -17,10 +17,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 

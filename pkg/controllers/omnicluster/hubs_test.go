@@ -10,7 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -231,14 +231,14 @@ func TestWhatThisProcessSees(t *testing.T) {
 	f := running(t)
 	f.restart()
 
-	owners := confirmed.NewOwners()
+	owners := hubs.NewOwners()
 	f.reconciler.options.Owners = owners
 	f.loop = f.newLoop()
 
 	sees := func(when string, want bool) {
 		t.Helper()
 
-		if got := owners.Confirms(f.get(), confirmed.Waiter{}); got != want {
+		if got := owners.Confirms(f.get(), hubs.Waiter{}); got != want {
 			t.Errorf("%s: %t, want %t", when, got, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // blockedAfter is how long machines may take to leave before a deletion counts as blocked. Omni takes about as long to
@@ -111,7 +111,7 @@ func since(moment time.Time) string {
 		return ""
 	}
 
-	return " since " + utc.Text(moment)
+	return " since " + words.Time(moment)
 }
 
 // machinesPoweredOff returns the machines that Omni never counts as disconnected while they are off.

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 const controlPlanes = "demo-control-planes"
@@ -176,7 +176,7 @@ func TestWorkersDeletedByHand(t *testing.T) {
 
 // recreateControlPlane returns the annotation's value that allows the control plane of a status to be made again.
 func recreateControlPlane(cluster *v1alpha1.OmniCluster) string {
-	return v1alpha1.RecreateControlPlanePrefix + utc.Text(cluster.Status.ControlPlaneSet.Created.Time)
+	return v1alpha1.RecreateControlPlanePrefix + words.Time(cluster.Status.ControlPlaneSet.Created.Time)
 }
 
 // anotherSecond waits until what is made has another time than the control plane that the status has.

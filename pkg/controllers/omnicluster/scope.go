@@ -3,7 +3,6 @@ package omnicluster
 import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
-	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -47,7 +46,7 @@ type seen struct {
 type rendered struct {
 	template *plan.Template
 	hash     string
-	secrets  *values.Secrets // what it got from Secrets
+	secrets  *SecretTexts // what it got from Secrets
 }
 
 // synced is the result of applying a plan.

@@ -13,7 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // A resource that had to be changed back this often within this time has a second writer that is no person: another hub
@@ -146,7 +146,7 @@ func describeSecondWriter(s *scope, change plan.Change, now time.Time) string {
 		"something else writes it, too. Since then this object writes and destroys nothing. Look for a second hub with the same objects "+
 		"(a copy of this one's etcd has the same ID: give it another --hub-id), or for another program that changes this cluster in Omni. "+
 		"When only one is left, go on: kubectl annotate omnicluster %s -n %s --overwrite %s=$(date +%%s)",
-		omni.KindOf(change.Type), change.ID, revertLimit, utc.Text(now), s.cluster.Name, s.cluster.Namespace, v1alpha1.AnnotationReconcileRequestedAt)
+		omni.KindOf(change.Type), change.ID, revertLimit, words.Time(now), s.cluster.Name, s.cluster.Namespace, v1alpha1.AnnotationReconcileRequestedAt)
 }
 
 // secondWriter returns the message about the cluster's second writer; empty if none is known.

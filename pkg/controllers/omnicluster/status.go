@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // report writes the results of a run into the status. Earlier results stay while Omni cannot be read.
@@ -106,7 +106,7 @@ func (r *reconciler) reportSynced(s *scope) {
 	}
 
 	if s.wrote() {
-		status.LastSyncTime = new(utc.Stored(r.options.Now()))
+		status.LastSyncTime = new(words.StoredTime(r.options.Now()))
 	}
 
 	// The hash is of a template of which Omni has all.
@@ -180,7 +180,7 @@ func (r *reconciler) reportRemote(ctx context.Context, s *scope, claim consent.C
 func noteControlPlane(status *v1alpha1.OmniClusterStatus, remote observe.Status) {
 	for _, set := range remote.MachineSets {
 		if set.ControlPlane {
-			status.ControlPlaneSet = &v1alpha1.ControlPlaneSet{Created: utc.Stored(set.Created), Backup: set.Backup}
+			status.ControlPlaneSet = &v1alpha1.ControlPlaneSet{Created: words.StoredTime(set.Created), Backup: set.Backup}
 		}
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // lastLook is what the API has when a turn is about to begin.

@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // noteWell writes into the status since when the cluster runs well. before is what the status had of Omni. A run that did
@@ -29,7 +29,7 @@ func (r *reconciler) noteWell(s *scope, before *v1alpha1.OmniClusterRemoteStatus
 	}
 
 	if runs {
-		status.Rollout.WellSince = new(utc.Stored(later(r.knownWell(s.cluster), state.unwell)))
+		status.Rollout.WellSince = new(words.StoredTime(later(r.knownWell(s.cluster), state.unwell)))
 	} else {
 		status.Rollout.WellSince = nil
 	}

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
 )
 
@@ -183,7 +183,7 @@ func TestSeen(t *testing.T) {
 	f.loseOmni(false)
 	f.restart()
 	f.reconciler.options = rollouts
-	f.reconciler.options.Well = confirmed.NewWell(trigger.Pacing{})
+	f.reconciler.options.Well = hubs.NewWell(trigger.Pacing{})
 	f.advance(time.Hour)
 	f.until(v1alpha1.ConditionReady, metav1.ConditionFalse, v1alpha1.ReasonMirrorNotSynced)
 

@@ -15,7 +15,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // expiryWarning is how long before its end a key causes a warning.
@@ -118,14 +118,14 @@ func (r *reconciler) judgeLifetime(key session.Key, secret, kept string) loop.Ou
 		expired, _ := key.ExpiresAt()
 
 		return loop.Stall(v1alpha1.ReasonKeyExpired, "the key of service account %q in Secret %q expired at %s: create a new one%s",
-			key.Name(), secret, utc.Text(expired), kept)
+			key.Name(), secret, words.Time(expired), kept)
 	}
 
 	// No present time in the message: it would be written anew in every run.
 	if begins := key.BeginsAt(); key.NotYetValid(now) {
 		return loop.Wait(begins.Sub(now), v1alpha1.ReasonClockSkew, "the key of service account %q in Secret %q is valid from %s only, and by the clock of omni-controller "+
 			"that is still to come: it is used then. If that is not in a moment, mend the clock that is wrong: that of omni-controller's node, or of the computer where the key was made%s",
-			key.Name(), secret, utc.Text(begins), kept)
+			key.Name(), secret, words.Time(begins), kept)
 	}
 
 	return loop.Proceed()
@@ -154,7 +154,7 @@ func (r *reconciler) warnOfExpiry(connection *v1alpha1.OmniConnection, account s
 
 	if !known {
 		r.events.Eventf(connection, nil, corev1.EventTypeWarning, "KeyExpiresSoon", "CheckKey",
-			"the key of service account %q expires at %s: renew it", account, utc.Text(expires))
+			"the key of service account %q expires at %s: renew it", account, words.Time(expires))
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -17,7 +16,7 @@ import (
 // signed. The zero value warns of Secrets that name no endpoints, and allows TLS only.
 type EndpointPolicy struct {
 	// Allowed are endpoints that may be used with every key, whatever its Secret says.
-	Allowed origin.Set
+	Allowed omni.Origins
 	// Required refuses a key whose Secret names no endpoints, unless the
 	// endpoint is one of Allowed. Otherwise that is a warning.
 	Required bool
@@ -59,7 +58,7 @@ func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.S
 		return loop.Proceed(), r.warnOfUnrestricted(connection, secret, remedy)
 	}
 
-	origins, err := origin.ParseSet(text)
+	origins, err := omni.ParseOrigins(text)
 	if err != nil {
 		return loop.Stall(v1alpha1.ReasonEndpointNotAllowed, "the annotation %s of Secret %q cannot be read: %s; nothing was sent to %s",
 			v1alpha1.AnnotationAllowedEndpoints, secret.Name, omni.Message(err), endpoint), ""
@@ -76,7 +75,7 @@ func (r *reconciler) judge(connection *v1alpha1.OmniConnection, secret *corev1.S
 // insecureTransport returns why the transport is not secure; empty if it is.
 func insecureTransport(connection *v1alpha1.OmniConnection) string {
 	switch {
-	case origin.Plaintext(connection.Spec.Endpoint):
+	case omni.Plaintext(connection.Spec.Endpoint):
 		return fmt.Sprintf("spec.endpoint %s is reached without TLS", connection.Spec.Endpoint)
 	case connection.Spec.InsecureSkipTLSVerify:
 		return "spec.insecureSkipTLSVerify accepts any server"

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -64,7 +64,7 @@ func TestEndpointPolicy(t *testing.T) {
 			f := newFixture(t)
 			self := func(text string) string { return strings.ReplaceAll(text, "self", f.omni.Endpoint()) }
 
-			allowed, err := origin.ParseSet(self(test.allowed))
+			allowed, err := omni.ParseOrigins(self(test.allowed))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // At the time that the status tells of the connection says by itself that its key has expired, and
@@ -36,7 +36,7 @@ func TestExpiryIsNoticedInTime(t *testing.T) {
 	}
 
 	f.now = expires
-	f.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired", "expired at "+utc.Text(expires))
+	f.expect("CredentialsFound", metav1.ConditionFalse, "KeyExpired", "expired at "+words.Time(expires))
 
 	if result := f.run(); result.RequeueAfter < interval/2 {
 		t.Errorf("after the end it is looked at every %s", result.RequeueAfter)
@@ -124,7 +124,7 @@ func TestAKeyFromAClockThatIsAhead(t *testing.T) {
 
 	begins := key.BeginsAt()
 	f.now = begins.Add(-time.Hour)
-	f.expect("CredentialsFound", metav1.ConditionFalse, v1alpha1.ReasonClockSkew, "valid from "+utc.Text(begins), "mend the clock")
+	f.expect("CredentialsFound", metav1.ConditionFalse, v1alpha1.ReasonClockSkew, "valid from "+words.Time(begins), "mend the clock")
 
 	if apimeta.IsStatusConditionTrue(f.get().Status.Conditions, "Stalled") {
 		t.Error("it is Stalled")

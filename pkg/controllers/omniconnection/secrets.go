@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/finalizers"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 )
 
 // addSecrets adds the controller that lets Secrets go. It looks at each held Secret itself: a connection may be gone
@@ -64,7 +64,7 @@ func (r *reconciler) secretOfCluster(ctx context.Context, object client.Object) 
 
 // releaseSecret removes the finalizer from a Secret that is not the key of a connection with users.
 func (r *reconciler) releaseSecret(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	return finalizers.Release(ctx, r.client, r.live, request.NamespacedName, v1alpha1.InUseFinalizer, r.isNeeded)
+	return sources.ReleaseFinalizer(ctx, r.client, r.live, request.NamespacedName, v1alpha1.InUseFinalizer, r.isNeeded)
 }
 
 // isNeeded implements finalizers.Need: it reports whether a Secret is the key of a connection with users.
@@ -103,7 +103,7 @@ func (r *reconciler) holdSecret(ctx context.Context, connection *v1alpha1.OmniCo
 
 // changeFinalizer changes our finalizer on a Secret. One that is gone meanwhile is no error.
 func (r *reconciler) changeFinalizer(ctx context.Context, secret metav1.ObjectMeta, how func(client.Object, string) bool) error {
-	err := finalizers.Change(ctx, r.client, r.live, secret, v1alpha1.InUseFinalizer, how)
+	err := sources.ChangeFinalizer(ctx, r.client, r.live, secret, v1alpha1.InUseFinalizer, how)
 	if client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("change the finalizers of Secret %q: %w", secret.Name, err)
 	}

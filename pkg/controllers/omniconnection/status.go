@@ -11,10 +11,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // omniPause is how long to wait before an Omni that did not answer is tried again; jitter keeps the connections of
@@ -48,7 +48,7 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 	case omni.ClassKeyExpired:
 		return loop.Stall(v1alpha1.ReasonKeyExpired, "%s", message)
 	case omni.ClassKeyNotYetValid:
-		return loop.Wait(backoff.Jitter(omniPause), v1alpha1.ReasonClockSkew, "%s", message)
+		return loop.Wait(limiter.Jitter(omniPause), v1alpha1.ReasonClockSkew, "%s", message)
 	case omni.ClassKeyInvalid:
 		return loop.Stall(v1alpha1.ReasonKeyInvalid, "%s", message)
 	case omni.ClassRefused:
@@ -56,7 +56,7 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 	case omni.ClassTooMuchData:
 		return tooMuch(endpoint, message)
 	default:
-		return loop.Wait(backoff.Jitter(omniPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
+		return loop.Wait(limiter.Jitter(omniPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
 	}
 }
 
@@ -79,7 +79,7 @@ func explainHealth(endpoint string, health mirror.Health) loop.Outcome {
 	case omni.ClassUnauthenticated:
 		return loop.Stall(v1alpha1.ReasonUnauthenticated, "%s", health.Message)
 	default:
-		return loop.Wait(backoff.Jitter(omniPause), v1alpha1.ReasonWatchLost, "%s", health.Message)
+		return loop.Wait(limiter.Jitter(omniPause), v1alpha1.ReasonWatchLost, "%s", health.Message)
 	}
 }
 
@@ -105,7 +105,7 @@ func report(_ context.Context, s *scope) {
 
 	account := &v1alpha1.OmniServiceAccountStatus{Name: s.key.Name()}
 	if !s.reported.IsZero() {
-		account.ExpirationTime = new(utc.Stored(*s.reported))
+		account.ExpirationTime = new(words.StoredTime(*s.reported))
 	}
 
 	status.ServiceAccount = account
@@ -129,5 +129,5 @@ func shownExpiry(expires time.Time) string {
 		return " does not expire"
 	}
 
-	return " expires at " + utc.Text(expires)
+	return " expires at " + words.Time(expires)
 }

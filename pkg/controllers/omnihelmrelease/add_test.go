@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // The owner of a release is found without a look at all others.

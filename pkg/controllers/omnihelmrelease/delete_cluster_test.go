@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 )
 
 // A release whose cluster cannot be used while it is deleted, through the real access: nothing is uninstalled anywhere,
@@ -97,7 +97,7 @@ func (f *fixture) admit(kubeconfig []byte, parent bool) {
 		}
 	}
 
-	f.owners = confirmed.NewOwners()
+	f.owners = hubs.NewOwners()
 	f.r.access = &clusteraccess.Access{
 		Clusters: clusteraccess.NewClusters(f.now, dialguard.Guard{Allowed: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}),
 		Client:   f.client, Live: f.client, HubID: thisHub, Owners: f.owners,

@@ -25,12 +25,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // renderers read what repositories send, for all tests.
@@ -98,7 +97,7 @@ type fixture struct {
 	loop    *loop.Reconciler[*v1alpha1.OmniHelmRelease, *scope]
 	cluster *cluster
 	access  *openAccess
-	owners  *confirmed.Owners // of the real access
+	owners  *hubs.Owners // of the real access
 	charts  *chartserver.Repository
 	events  *looptest.Events
 	mu      sync.Mutex

@@ -22,7 +22,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // kindName is the kind's name in metrics.
@@ -232,7 +232,7 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error
 
 	if err == nil && outcome.Reason() == v1alpha1.ReasonOwnedByOtherHub && s.last.running() {
 		outcome = loop.Stall(outcome.Reason(), "%s of release %s, which was begun at %s, is being ended; beside that %s",
-			s.last.action, fullName(s.release), utc.Text(s.last.begun), outcome.Message())
+			s.last.action, fullName(s.release), words.Time(s.last.begun), outcome.Message())
 	}
 
 	return outcome, err

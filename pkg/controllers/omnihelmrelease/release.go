@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // release brings the release to its desired state: it reads, decides, and begins at most one action.
@@ -63,7 +63,7 @@ func (r *reconciler) free(ctx context.Context, s *scope) (loop.Outcome, error) {
 	if stuck, ok := r.runner.stuck(client.ObjectKeyFromObject(s.release)); ok {
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s of release %s, begun at %s, does not return. "+
 			"It changes nothing any more, but keeps a processor busy, so nothing else is begun until it returns: if that takes long, restart the controller",
-			stuck.action, fullName(s.release), utc.Text(stuck.begun)), nil
+			stuck.action, fullName(s.release), words.Time(stuck.begun)), nil
 	}
 
 	if path, err := r.cycle(ctx, s.release); err != nil {
@@ -174,7 +174,7 @@ func (r *reconciler) act(ctx context.Context, s *scope) (loop.Outcome, error) {
 
 	if at := notBefore(s.release, s.last, s.decision, r.options.Now()); at.After(r.options.Now()) {
 		return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s; %s of release %s is tried at %s",
-			failureOf(s), s.decision.Action, fullName(s.release), utc.Text(at)), nil
+			failureOf(s), s.decision.Action, fullName(s.release), words.Time(at)), nil
 	}
 
 	if recordAttempt(s.release) {
@@ -227,5 +227,5 @@ func underWay(release *v1alpha1.OmniHelmRelease, running job) loop.Outcome {
 		return loop.Wait(clusterPause, v1alpha1.ReasonProgressing, "the controller stops; the next one goes on")
 	}
 
-	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), utc.Text(running.begun))
+	return loop.Wait(0, v1alpha1.ReasonProgressing, "%s of release %s was begun at %s", running.action, fullName(release), words.Time(running.begun))
 }

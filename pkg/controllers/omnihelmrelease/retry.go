@@ -10,7 +10,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // The pauses before a failed action is tried again double from the first to the longest.
@@ -21,7 +21,7 @@ const (
 
 // retryPause returns how long to wait after this many failures.
 func retryPause(failures int) time.Duration {
-	return backoff.After(failures, firstRetryPause, longestRetryPause)
+	return limiter.BackoffAfter(failures, firstRetryPause, longestRetryPause)
 }
 
 // notBefore returns when an action may begin. A failed action is tried again after a pause. A rollback, and an action

@@ -9,7 +9,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // scope is what the phases of one run share. Fields are empty until their phase
@@ -52,7 +52,7 @@ func (s *scope) told(condition string) bool {
 		return false
 	}
 
-	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(utc.Stored(s.last.ended).Time)) {
+	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(words.StoredTime(s.last.ended).Time)) {
 		return false
 	}
 

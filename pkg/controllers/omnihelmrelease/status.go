@@ -7,7 +7,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // shownRevisions is how many revisions the status lists.
@@ -28,7 +28,7 @@ func (r *reconciler) report(ctx context.Context, s *scope) {
 
 	if !s.last.ended.IsZero() {
 		status.LastAction = string(s.last.action)
-		status.LastActionTime = new(utc.Stored(s.last.ended))
+		status.LastActionTime = new(words.StoredTime(s.last.ended))
 
 		if s.release.DeletionTimestamp.IsZero() {
 			status.LastAttemptedDigest, status.Failures = s.last.attempt, int32(s.last.failures()) //nolint:gosec // a small count
@@ -91,7 +91,7 @@ func history(revisions []helm.Revision) []v1alpha1.HelmRevision {
 		revision := &revisions[i]
 		listed = append(listed, v1alpha1.HelmRevision{
 			Revision: int32(revision.Number), ChartVersion: revision.ChartVersion, Status: string(revision.Status), //nolint:gosec // Helm counts from 1
-			Time: new(utc.Stored(revision.Modified)),
+			Time: new(words.StoredTime(revision.Modified)),
 		})
 	}
 

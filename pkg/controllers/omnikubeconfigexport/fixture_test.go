@@ -25,10 +25,10 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 

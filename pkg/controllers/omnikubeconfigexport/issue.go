@@ -14,10 +14,9 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // issue makes sure that there is a kubeconfig to store: the one in the target, or a new one. It calls Omni only if a
@@ -194,7 +193,7 @@ func (r *reconciler) accept(raw []byte, s *scope) (loop.Outcome, error) {
 	if at := r.times(); !token.believable(s.want, at) {
 		outcome := loop.Wait(clockPause, v1alpha1.ReasonClockSkew,
 			"the clocks of Omni and omni-controller differ: Omni issued a kubeconfig for %s that is valid until %s, and here it is %s. It is not stored; mend the clock that is wrong",
-			s.want.ttl(), utc.Text(token.expires()), utc.Text(at.now))
+			s.want.ttl(), words.Time(token.expires()), words.Time(at.now))
 		r.requests.failedByClock(s.export, outcome, at.now)
 
 		return outcome, nil
@@ -213,7 +212,7 @@ func (r *reconciler) checkServer(server, endpoint string) error {
 		return errKubeconfig
 	}
 
-	if to.Scheme != "https" && !origin.Plaintext(endpoint) {
+	if to.Scheme != "https" && !omni.Plaintext(endpoint) {
 		return errors.New("is not https: the connection would not be encrypted")
 	}
 
@@ -221,9 +220,9 @@ func (r *reconciler) checkServer(server, endpoint string) error {
 }
 
 func issuedUntil(token claims) loop.Outcome {
-	return loop.Continue(v1alpha1.ReasonIssued, "a kubeconfig for user %q, valid until %s", token.User, utc.Text(token.expires()))
+	return loop.Continue(v1alpha1.ReasonIssued, "a kubeconfig for user %q, valid until %s", token.User, words.Time(token.expires()))
 }
 
 func renewalFailing(token claims, why string) string {
-	return fmt.Sprintf("the kubeconfig is valid until %s; its renewal is due and fails: %s", utc.Text(token.expires()), why)
+	return fmt.Sprintf("the kubeconfig is valid until %s; its renewal is due and fails: %s", words.Time(token.expires()), why)
 }

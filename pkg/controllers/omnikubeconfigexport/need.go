@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // cause is why a new kubeconfig is needed.
@@ -90,11 +90,11 @@ func (is found) setBack(now time.Time) bool {
 func (is found) doubt(at times) string {
 	why := at.differ.String()
 	if !at.differ.TooLarge() {
-		why = fmt.Sprintf("the clock of omni-controller was set back, and is behind %s, when the kubeconfig was issued", utc.Text(is.claims.issued()))
+		why = fmt.Sprintf("the clock of omni-controller was set back, and is behind %s, when the kubeconfig was issued", words.Time(is.claims.issued()))
 	}
 
 	return fmt.Sprintf("%s. The kubeconfig stays, valid until %s by the clock of Omni, and no other is issued before the clocks agree: mend the one that is wrong. "+
-		"They are compared every %s", why, utc.Text(is.claims.expires()), interval)
+		"They are compared every %s", why, words.Time(is.claims.expires()), interval)
 }
 
 // tooLong reports whether a token lives for longer than was asked for, whatever the clocks say.

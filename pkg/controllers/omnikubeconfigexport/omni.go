@@ -14,7 +14,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session/opening"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
@@ -53,7 +52,7 @@ func (r *reconciler) enter(s *scope) (release func(), outcome loop.Outcome) {
 
 	release, ok := r.slots.TryAcquire(s.connection.UID, 1, limiter.Waiter{Name: name.String(), Wake: func() { r.wake.Fire(name) }})
 	if !ok {
-		return nil, loop.Postpone(backoff.Jitter(limiter.WakePause), v1alpha1.ReasonProgressing, "other exports of OmniConnection %q come first", s.connection.Name)
+		return nil, loop.Postpone(limiter.Jitter(limiter.WakePause), v1alpha1.ReasonProgressing, "other exports of OmniConnection %q come first", s.connection.Name)
 	}
 
 	return release, loop.Proceed()

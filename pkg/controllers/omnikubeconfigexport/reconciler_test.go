@@ -19,7 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
@@ -54,8 +54,8 @@ func TestFirstExport(t *testing.T) {
 
 	want := map[string]string{
 		v1alpha1.AnnotationExportName: "automation", v1alpha1.AnnotationExportCluster: "production",
-		v1alpha1.AnnotationKubeconfigHash: status.KubeconfigHash, v1alpha1.AnnotationExpirationTime: utc.Text(status.ExpirationTime.Time),
-		v1alpha1.AnnotationLastRotationTime: utc.Text(status.LastRotationTime.Time), v1alpha1.AnnotationSpecHash: secret.Annotations[v1alpha1.AnnotationSpecHash],
+		v1alpha1.AnnotationKubeconfigHash: status.KubeconfigHash, v1alpha1.AnnotationExpirationTime: words.Time(status.ExpirationTime.Time),
+		v1alpha1.AnnotationLastRotationTime: words.Time(status.LastRotationTime.Time), v1alpha1.AnnotationSpecHash: secret.Annotations[v1alpha1.AnnotationSpecHash],
 		v1alpha1.AnnotationExportSecret: namespace + "/target",
 	}
 	if diff := cmp.Diff(want, secret.Annotations); diff != "" || secret.Labels[v1alpha1.LabelExportUID] != "uid-automation" {

@@ -17,7 +17,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // removeFormer deletes the Secrets of this export that are no longer its target, unless the policy leaves them: by their label,
@@ -163,7 +163,7 @@ func shownUntil(export *v1alpha1.OmniKubeconfigExport) string {
 		return "a time that is not known"
 	}
 
-	return utc.Text(export.Status.ExpirationTime.Time)
+	return words.Time(export.Status.ExpirationTime.Time)
 }
 
 // exactly limits a deletion to the very object that was read.

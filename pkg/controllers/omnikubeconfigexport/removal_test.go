@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -121,7 +121,7 @@ func TestSecretWithoutItsLabelIsToldOf(t *testing.T) {
 			f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.DeletionPolicy = policy })
 			f.ready()
 
-			until := utc.Text(f.get().Status.ExpirationTime.Time)
+			until := words.Time(f.get().Status.ExpirationTime.Time)
 			f.editSecret("target", func(s *corev1.Secret) { s.Labels = nil })
 			f.must(f.client.Delete(t.Context(), f.get()))
 			f.run()

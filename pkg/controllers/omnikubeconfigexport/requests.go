@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -97,7 +97,7 @@ func (r *requests) failedByClock(export *v1alpha1.OmniKubeconfigExport, outcome 
 
 	known := r.of(export)
 	known.skewed++
-	known.failure, known.pause = &outcome, now.Add(backoff.After(known.skewed, clockPause, longestClockPause))
+	known.failure, known.pause = &outcome, now.Add(limiter.BackoffAfter(known.skewed, clockPause, longestClockPause))
 }
 
 // keep stores a kubeconfig until it is written.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 const (
@@ -60,7 +60,7 @@ func (l lifetime) nextRotation(now time.Time) time.Time {
 		next = earliest
 	}
 
-	return utc.Stored(next).Time
+	return words.StoredTime(next).Time
 }
 
 // fraction converts a text to a number from 0 to 1.

@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -50,7 +50,7 @@ func TestRotationWhileOmniIsDown(t *testing.T) {
 	f.now = status.NextRotationTime.Time
 	remove := f.omni.Inject(omnisim.Fault{Method: "Kubeconfig", Code: codes.Unavailable, Message: "connection refused"})
 
-	f.expect(metav1.ConditionTrue, v1alpha1.ReasonRenewalFailing, "valid until "+utc.Text(status.ExpirationTime.Time))
+	f.expect(metav1.ConditionTrue, v1alpha1.ReasonRenewalFailing, "valid until "+words.Time(status.ExpirationTime.Time))
 
 	// An object that is Ready is seen by no other alert.
 	if err := testutil.CollectAndCompare(f.reconciler.options.Kubeconfigs, strings.NewReader(fmt.Sprintf(`

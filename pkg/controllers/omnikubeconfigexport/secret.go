@@ -20,7 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // write stores the kubeconfig, and then removes the Secrets that were the target before.
@@ -29,7 +29,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	rotated := s.found.rotated
 
 	if s.fresh != nil {
-		content, rotated = *s.fresh, utc.Stored(r.options.Now()).Time
+		content, rotated = *s.fresh, words.StoredTime(r.options.Now()).Time
 	}
 
 	want, err := s.desired(content, rotated)
@@ -86,7 +86,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 
 	return loop.Continue(v1alpha1.ReasonWritten, "Secret %q holds a kubeconfig for user %q of cluster %q, valid until %s",
-		s.shown(want), s.want.User, s.want.ClusterName, utc.Text(content.claims.expires())), nil
+		s.shown(want), s.want.User, s.want.ClusterName, words.Time(content.claims.expires())), nil
 }
 
 // announceWritten announces why the target was written, if it was; corrected is true if it was not as it has to be.
@@ -94,7 +94,7 @@ func (r *reconciler) announceWritten(s *scope, content issued, corrected bool) {
 	switch {
 	case s.fresh != nil:
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "KubeconfigIssued", "IssueKubeconfig",
-			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", s.shown(s.secret), s.want.User, utc.Text(content.claims.expires()), s.cause)
+			"Secret %q holds a new kubeconfig for user %q, valid until %s: %s", s.shown(s.secret), s.want.User, words.Time(content.claims.expires()), s.cause)
 	case s.adopted:
 		r.events.Eventf(s.export, nil, corev1.EventTypeNormal, "SecretAdopted", "WriteSecret",
 			"Secret %q was taken over, as spec.adopt says, with the kubeconfig that it held", s.shown(s.secret))
@@ -213,8 +213,8 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 		v1alpha1.AnnotationExportCluster:    s.shape.cluster,
 		v1alpha1.AnnotationKubeconfigHash:   s.shape.hash(data),
 		v1alpha1.AnnotationSpecHash:         content.specHash,
-		v1alpha1.AnnotationExpirationTime:   utc.Text(content.claims.expires()),
-		v1alpha1.AnnotationLastRotationTime: utc.Text(rotated),
+		v1alpha1.AnnotationExpirationTime:   words.Time(content.claims.expires()),
+		v1alpha1.AnnotationLastRotationTime: words.Time(rotated),
 	})
 
 	if target.Namespace != s.export.Namespace {

@@ -8,7 +8,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // report writes the content of the Secret into the status, so that a status that was lost comes back the same. If
@@ -29,9 +29,9 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	}
 
 	status.KubeconfigHash = s.found.hash
-	status.ExpirationTime = new(utc.Stored(s.found.claims.expires()))
-	status.LastRotationTime = new(utc.Stored(s.found.rotated))
-	status.NextRotationTime = new(utc.Stored(s.lifetime(s.found).nextRotation(r.options.Now())))
+	status.ExpirationTime = new(words.StoredTime(s.found.claims.expires()))
+	status.LastRotationTime = new(words.StoredTime(s.found.rotated))
+	status.NextRotationTime = new(words.StoredTime(s.lifetime(s.found).nextRotation(r.options.Now())))
 }
 
 // measure updates the metrics of an export.

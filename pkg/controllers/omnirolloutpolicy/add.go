@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
@@ -32,7 +32,7 @@ type Options struct {
 	Objects  *metrics.Objects
 	Rollouts *metrics.Rollouts
 	// Well says which clusters this process has found to run as their statuses say.
-	Well *confirmed.Well
+	Well *hubs.Well
 	// Concurrency is the number of policies that are reconciled at the same time.
 	Concurrency int
 	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.

@@ -18,12 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // Versions that the tests roll out.
@@ -42,7 +42,7 @@ type fixture struct {
 	loop     *loop.Reconciler[*v1alpha1.OmniRolloutPolicy, *scope]
 	events   *looptest.Events
 	rollouts *metrics.Rollouts
-	well     *confirmed.Well
+	well     *hubs.Well
 	now      time.Time
 	skew     time.Duration
 	writes   int
@@ -84,7 +84,7 @@ func newFixture(t *testing.T, objects ...client.Object) *fixture {
 
 // restart makes a controller in a process that has seen no cluster.
 func (f *fixture) restart() {
-	f.well = confirmed.NewWell(trigger.Pacing{})
+	f.well = hubs.NewWell(trigger.Pacing{})
 	r := newReconciler(f.client, f.events, Options{
 		Objects: metrics.NewObjects(), Rollouts: f.rollouts, Well: f.well,
 		Now: func() time.Time { return f.now }, Skew: func() skew.Difference { return skew.Difference{Server: "kube-apiserver", Ahead: f.skew} },

@@ -14,7 +14,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
@@ -153,7 +152,7 @@ func soaking(status v1alpha1.OmniRolloutPolicyStatus, now time.Time) string {
 			switch {
 			case version.Until == nil:
 			case now.Before(version.Until.Time):
-				text += fmt.Sprintf("; stage %q soaks %s until %s", stage.Name, name, utc.Shown(version.Until.UTC()))
+				text += fmt.Sprintf("; stage %q soaks %s until %s", stage.Name, name, words.TimeWithZone(version.Until.UTC()))
 			default:
 				text += fmt.Sprintf("; stage %q has soaked %s, and omni-controller has yet to look at its clusters in Omni", stage.Name, name)
 			}

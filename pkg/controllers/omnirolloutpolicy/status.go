@@ -12,7 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // report writes the result of a run into the status.
@@ -71,7 +71,7 @@ func (r *reconciler) announce(before, after *v1alpha1.OmniRolloutPolicy) {
 		}
 
 		if stage.PromotedUntil != nil && !stage.PromotedUntil.Equal(old.PromotedUntil) {
-			tell(corev1.EventTypeNormal, "Promoted", "stage %q may begin without the earlier ones until %s", stage.Name, utc.Shown(stage.PromotedUntil.UTC()))
+			tell(corev1.EventTypeNormal, "Promoted", "stage %q may begin without the earlier ones until %s", stage.Name, words.TimeWithZone(stage.PromotedUntil.UTC()))
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // syncAt wants its Secret at apps/<wanted>, and has it at apps/<written>, with older ones at apps/<pending>.

@@ -12,8 +12,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
-	seen "omni.texashpc.com/omni-cluster-operator/pkg/reconcile/confirmed"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
+	seen "omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // all is everything that was told so far.

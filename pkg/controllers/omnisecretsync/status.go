@@ -6,7 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // report writes the result of a run into the status.
@@ -28,7 +28,7 @@ func (r *reconciler) report(_ context.Context, s *scope) {
 	}
 
 	if s.wrote {
-		status.LastSyncTime = new(utc.Stored(r.options.Now()))
+		status.LastSyncTime = new(words.StoredTime(r.options.Now()))
 	}
 
 	if s.synced {

@@ -14,7 +14,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop/looptest"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 // serve is a whole API server: the store, and what tells which cluster it is.

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/rendertest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
+	"omni.texashpc.com/omni-cluster-operator/test/rendertest"
 )
 
 // program is what the renderers of all tests run, and renderers are those of tests that need none of their own.

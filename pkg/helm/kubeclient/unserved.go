@@ -19,7 +19,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/manifest"
 )
 
 // movedGroup is the one group whose kinds live on in other groups, and the objects with them.
@@ -43,7 +42,7 @@ func (c *guardedClient) Build(reader io.Reader, validate bool) (kube.ResourceLis
 		return objects, failed
 	}
 
-	named, unreadable := manifest.Objects(text)
+	named, unreadable := drift.ParseObjects(text)
 	if unreadable != nil {
 		return objects, failed
 	}
@@ -87,7 +86,7 @@ func (g *Guard) served(objects []*unstructured.Unstructured) (served []byte, uns
 			return nil, nil, err
 		}
 
-		served = append(append(served, manifest.Separator...), text...)
+		served = append(append(served, drift.ManifestSeparator...), text...)
 	}
 
 	return served, unserved, nil

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/rendertest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/rendertest"
 )
 
 // TestMain makes the test program a worker when the pool starts it as one.

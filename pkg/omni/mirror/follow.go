@@ -13,7 +13,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // follow keeps one table current for ever: it watches, and when the watch is lost, waits and watches again. A watch
@@ -71,9 +71,9 @@ func (m *Mirror) pauseOfOutage(resourceType resource.Type, pause time.Duration) 
 	case !all || m.options.Now().Sub(lost) < OutageGrace:
 		return pause
 	case resourceType == mirroredKinds()[0].resourceType:
-		return min(pause, backoff.Jitter(m.options.AwayFirstDelay))
+		return min(pause, limiter.Jitter(m.options.AwayFirstDelay))
 	default:
-		return max(pause, backoff.Jitter(m.options.AwayDelay))
+		return max(pause, limiter.Jitter(m.options.AwayDelay))
 	}
 }
 
@@ -86,7 +86,7 @@ func (m *Mirror) waitToReopen(ctx context.Context, pause time.Duration, reopened
 	case <-reopened:
 		select {
 		case <-ctx.Done():
-		case <-time.After(backoff.Jitter(m.options.ResyncMinDelay)):
+		case <-time.After(limiter.Jitter(m.options.ResyncMinDelay)):
 		}
 	}
 }
@@ -109,8 +109,8 @@ func (m *Mirror) nextReopening() <-chan struct{} {
 
 // pauses returns the pauses between a lost watch and the next one. Each is shortened at random: many watches that were
 // lost together must not return together.
-func (m *Mirror) pauses() *backoff.Backoff {
-	return backoff.New(m.options.ResyncMinDelay, m.options.ResyncMaxDelay)
+func (m *Mirror) pauses() *limiter.Backoff {
+	return limiter.NewBackoff(m.options.ResyncMinDelay, m.options.ResyncMaxDelay)
 }
 
 // watchOnce runs one watch to its end and reports whether its first contents were complete.
@@ -124,7 +124,7 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 
 	opened := m.options.Now()
 
-	end := time.AfterFunc(backoff.Jitter(m.options.WatchLife), func() { cancel(errRenewed) })
+	end := time.AfterFunc(limiter.Jitter(m.options.WatchLife), func() { cancel(errRenewed) })
 	defer end.Stop()
 
 	watch, err := bounds.OpenWatch(m.account, *m.limits[resourceType])

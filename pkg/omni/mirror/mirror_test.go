@@ -18,8 +18,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 func idsOf(list resource.List) []string {

@@ -14,8 +14,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // TestLostWatchesAreHurried checks that after an outage the first watch that succeeds ends the pauses of the others,

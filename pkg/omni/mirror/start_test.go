@@ -6,7 +6,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // telling returns options of a mirror that records its calls in told, and reopens watches quickly.

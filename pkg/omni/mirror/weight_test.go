@@ -10,8 +10,8 @@ import (
 	cosiproto "github.com/cosi-project/runtime/pkg/resource/protobuf"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // TestWeightIsTheMemory checks that a weight is the memory that a resource takes in a mirror, or a little more.

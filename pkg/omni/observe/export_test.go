@@ -18,9 +18,9 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 const exportTemplate = `kind: Cluster

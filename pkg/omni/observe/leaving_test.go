@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/plantest"
 )
 
 func TestLeaving(t *testing.T) {

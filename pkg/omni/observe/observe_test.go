@@ -12,9 +12,9 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
+	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/plantest"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 func TestBlockerKnowsSinceWhen(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // requestFor returns a request for a machine of a set of cluster demo, with a stage and an error.

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // TestRefusals checks which steps of a plan do not go on when Omni refuses the first one. The set demo-a is to have

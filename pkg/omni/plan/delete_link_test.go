@@ -11,7 +11,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // TestDeleteAsksForALinkOnce: the link of a machine is not in the local copy, so Apply reads whether it is being torn

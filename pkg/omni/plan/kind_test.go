@@ -12,7 +12,7 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // runningTemplate has one of everything that affects running machines.

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // inventory is an Omni that looks after each write which objects no full group has any more, as the real one does.

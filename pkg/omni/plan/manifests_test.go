@@ -13,8 +13,8 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // manifests returns a template whose cluster has manifests, each given as "name mode object,object".

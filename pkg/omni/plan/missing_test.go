@@ -10,7 +10,7 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // knowMachine makes Omni know a machine, of a cluster if one is named.

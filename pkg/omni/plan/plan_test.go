@@ -9,8 +9,8 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // mustLoad reads a template that Omni accepts.

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // inSet returns the status of a machine that is in a set, listed or not, until it is wiped.

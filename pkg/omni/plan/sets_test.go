@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // TestPlanTellsTheSets checks that a plan has the wanted and the live machine sets, so that the caller can store them.

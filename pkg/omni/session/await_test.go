@@ -7,9 +7,9 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/plantest"
 )
 
 // TestWaitingClusterIsTold checks that ClusterChanged is called for a cluster that waits for another cluster's resource

@@ -22,8 +22,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Limits of one connection. The library adds a gRPC keepalive ping every minute (20 s until the connection counts as
@@ -114,10 +113,10 @@ func newClient(config Config) (*Client, error) {
 	case config.Key.Expired(now):
 		return nil, omni.ErrKeyExpired
 	case config.Key.NotYetValid(now):
-		return nil, fmt.Errorf("%w: it is valid from %s, and here it is %s", omni.ErrKeyNotYetValid, utc.Text(config.Key.BeginsAt()), utc.Text(now))
+		return nil, fmt.Errorf("%w: it is valid from %s, and here it is %s", omni.ErrKeyNotYetValid, words.Time(config.Key.BeginsAt()), words.Time(now))
 	}
 
-	target, err := origin.Parse(config.Endpoint)
+	target, err := omni.ParseOrigin(config.Endpoint)
 	if err != nil {
 		return nil, err
 	}
@@ -164,7 +163,7 @@ func newClient(config Config) (*Client, error) {
 	return client, nil
 }
 
-func (c *Client) dialOptions(target origin.Origin, roots *x509.CertPool, proxy *url.URL) []grpc.DialOption {
+func (c *Client) dialOptions(target omni.Origin, roots *x509.CertPool, proxy *url.URL) []grpc.DialOption {
 	calls := newCallRules(c.config, c.liveness)
 	calls.refusals = c.refusals
 

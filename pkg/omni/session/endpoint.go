@@ -6,12 +6,12 @@ import (
 	"crypto/x509"
 	"net"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // libraryURL returns the URL for the library's New. New has no option for a custom CA and sets its transport
 // credentials after ours: with a custom CA, we pass a plaintext URL and do TLS in the dialer.
-func libraryURL(target origin.Origin, ownRoots bool) string {
+func libraryURL(target omni.Origin, ownRoots bool) string {
 	if target.TLS && !ownRoots {
 		return "https://" + target.Address()
 	}
@@ -21,7 +21,7 @@ func libraryURL(target origin.Origin, ownRoots bool) string {
 
 // tlsDialer connects with TLS and the given roots. gRPC resolves the name before it calls the dialer, so the server
 // name is set here.
-func tlsDialer(target origin.Origin, roots *x509.CertPool, dial dialFunc) dialFunc {
+func tlsDialer(target omni.Origin, roots *x509.CertPool, dial dialFunc) dialFunc {
 	config := &tls.Config{
 		RootCAs:    roots,
 		ServerName: target.Host,

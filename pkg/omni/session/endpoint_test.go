@@ -3,7 +3,7 @@ package session
 import (
 	"testing"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 func TestLibraryURL(t *testing.T) {
@@ -16,7 +16,7 @@ func TestLibraryURL(t *testing.T) {
 		"https://[2001:db8::1]":      {"https://[2001:db8::1]:443", "grpc://[2001:db8::1]:443"},
 		"https://[2001:db8::1]:8443": {"https://[2001:db8::1]:8443", "grpc://[2001:db8::1]:8443"},
 	} {
-		got, err := origin.Parse(raw)
+		got, err := omni.ParseOrigin(raw)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 

@@ -19,9 +19,9 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // tellOf returns the created event of an invented resource.

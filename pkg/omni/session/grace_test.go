@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // TestGrace checks from when the graces count: from the attempt that is under way or succeeded, if it began after the first

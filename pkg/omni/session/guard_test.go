@@ -14,8 +14,8 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // encoded returns a message of a watch in its form on the wire.

@@ -11,7 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Timeouts and intervals of the liveness probe.
@@ -171,7 +171,7 @@ func (p *liveness) health() (mirror.Health, bool) {
 	}
 
 	return mirror.Health{Since: p.silent, Class: omni.ClassUnreachable, Message: fmt.Sprintf("Omni has answered no call since %s: %s",
-		utc.Text(p.silent), p.reason)}, false
+		words.Time(p.silent), p.reason)}, false
 }
 
 // isSlow reports whether calls take long, so that callers must expect to wait.

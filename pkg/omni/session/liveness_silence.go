@@ -8,8 +8,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // expect records that a stream waits for its first message. answered may be called many times; stopExpecting must be
@@ -66,7 +66,7 @@ func (p *liveness) checkSuspicion(call *pendingCall) {
 
 // probeUntilAnswered repeats the probe until it is answered. The first unanswered probe marks the Omni as silent.
 func (p *liveness) probeUntilAnswered() {
-	for pauses := backoff.New(p.times.minPause, p.times.maxPause); ; {
+	for pauses := limiter.NewBackoff(p.times.minPause, p.times.maxPause); ; {
 		ctx, cancel := context.WithTimeout(p.life, p.times.probe)
 		err := p.probe(ctx)
 
@@ -135,5 +135,5 @@ func (p *liveness) fellSilent(err error) {
 // silence returns the error of a call that is not sent. The caller holds the lock.
 func (p *liveness) silence() error {
 	return status.Errorf(codes.DeadlineExceeded, "it has answered no call since %s and is asked again every few seconds",
-		utc.Text(p.silent))
+		words.Time(p.silent))
 }

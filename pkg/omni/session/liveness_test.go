@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // quickLiveness returns a liveness with short times, and an Omni that answers the probe while up is set.

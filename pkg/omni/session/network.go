@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // dialFunc opens one network connection.
@@ -76,7 +76,7 @@ func tcpDialer(guard *dialguard.Guard) dialFunc {
 
 // checkAddress refuses an endpoint whose host is an address that the guard refuses. Names are checked when they are
 // dialled; behind a proxy of the environment, the proxy decides about names.
-func checkAddress(target origin.Origin, guard *dialguard.Guard) error {
+func checkAddress(target omni.Origin, guard *dialguard.Guard) error {
 	if guard == nil {
 		return nil
 	}

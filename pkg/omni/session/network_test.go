@@ -10,7 +10,6 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -46,7 +45,7 @@ func TestSeverClosesTheLastConnections(t *testing.T) {
 
 func TestBehindProxy(t *testing.T) {
 	// Loopback never uses a proxy, whatever the environment.
-	if proxy, err := proxyOf(nil, origin.Origin{Host: "127.0.0.1", Port: "443", TLS: true}); proxy != nil || err != nil {
+	if proxy, err := proxyOf(nil, omni.Origin{Host: "127.0.0.1", Port: "443", TLS: true}); proxy != nil || err != nil {
 		t.Error("loopback")
 	}
 }

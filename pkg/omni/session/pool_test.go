@@ -11,8 +11,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // opener replaces dialling: it counts, and can block or fail.

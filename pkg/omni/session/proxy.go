@@ -18,7 +18,6 @@ import (
 	"google.golang.org/grpc/resolver/manual"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 )
 
 // maxProxyAnswer bounds the answer of a proxy to CONNECT, in bytes.
@@ -26,7 +25,7 @@ const maxProxyAnswer = 16 << 10
 
 // proxyOf returns the proxy for an endpoint, which is that of https also for one without TLS, as in gRPC; nil: none. Choose is
 // what chooses it, nil for the environment. The error does not show the proxy, which may have a password.
-func proxyOf(choose func(*http.Request) (*url.URL, error), target origin.Origin) (*url.URL, error) {
+func proxyOf(choose func(*http.Request) (*url.URL, error), target omni.Origin) (*url.URL, error) {
 	if choose == nil {
 		choose = http.ProxyFromEnvironment
 	}
@@ -54,7 +53,7 @@ func (u unusableProxy) Error() string { return string(u) }
 func (unusableProxy) Classified() omni.Class { return omni.ClassUnreachable }
 
 // unresolved makes gRPC give the endpoint's name to the dialer: only the proxy may know its address.
-func unresolved(target origin.Origin) grpc.DialOption {
+func unresolved(target omni.Origin) grpc.DialOption {
 	names := manual.NewBuilderWithScheme("dns") // in place of the default
 	names.InitialState(resolver.State{Endpoints: []resolver.Endpoint{{Addresses: []resolver.Address{{Addr: target.Address()}}}}})
 

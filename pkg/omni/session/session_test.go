@@ -11,11 +11,11 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
+	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/plantest"
 )
 
 func newTestSession(t *testing.T, source *omnitest.FakeOmni, told *omnitest.Recorded) *Session {

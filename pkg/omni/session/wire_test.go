@@ -14,13 +14,13 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror/mirrortest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
+	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/plantest"
 )
 
 // These tests use the real wire protocol against the simulated Omni.

@@ -6,4 +6,6 @@
 // those that need more of a total than is free. Acquire waits; it is for goroutines of their own. TryAcquire and Claim do not wait, because runs of
 // controllers must not occupy a worker meanwhile: a caller without a slot is woken later. One of Claim then has its slot; of TryAcquire as many
 // are woken as may fit, for slots that are held shortly.
+//
+// The package also has the pauses before a failed operation is tried again (Backoff).
 package limiter

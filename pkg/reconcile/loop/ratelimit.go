@@ -7,7 +7,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // The pauses after errors come from package backoff, with its jitter.
@@ -62,11 +62,11 @@ func (f *Failures) When(request reconcile.Request) time.Duration {
 	failed := f.failures[request]
 	failed.count++
 
-	pause := backoff.After(failed.count, firstPause, longestPause)
+	pause := limiter.BackoffAfter(failed.count, firstPause, longestPause)
 	failed.held = f.now().Add(pause / eventDivisor)
 	f.failures[request] = failed
 
-	return backoff.Jitter(pause)
+	return limiter.Jitter(pause)
 }
 
 // Forget implements workqueue.TypedRateLimiter. It does nothing: a controller calls it after every run without an
@@ -146,7 +146,7 @@ func (f *Failures) overtaken(request reconcile.Request, what string) time.Durati
 	failed := f.failures[request]
 	failed.overtaken++
 
-	pause := backoff.After(failed.overtaken, firstOvertaken, longestOvertaken)
+	pause := limiter.BackoffAfter(failed.overtaken, firstOvertaken, longestOvertaken)
 	failed.what, failed.held = what, f.now().Add(pause/eventDivisor)
 	f.failures[request] = failed
 

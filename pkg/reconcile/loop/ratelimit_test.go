@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 
@@ -22,7 +22,7 @@ func TestPauseAfter(t *testing.T) {
 	for failures, want := range map[int]time.Duration{
 		1: 50 * time.Millisecond, 2: 100 * time.Millisecond, 5: 800 * time.Millisecond, 11: 51200 * time.Millisecond, 12: time.Minute, 1000: time.Minute,
 	} {
-		if got := backoff.After(failures, firstPause, longestPause); got != want {
+		if got := limiter.BackoffAfter(failures, firstPause, longestPause); got != want {
 			t.Errorf("after %d failures: %s, want %s", failures, got, want)
 		}
 	}
@@ -33,7 +33,7 @@ func TestPausesGrowAndAreSpread(t *testing.T) {
 	seen := map[time.Duration]bool{}
 
 	for i := 1; i <= 40; i++ {
-		got, longest := failures.When(requestFor("a")), backoff.After(i, firstPause, longestPause)
+		got, longest := failures.When(requestFor("a")), limiter.BackoffAfter(i, firstPause, longestPause)
 		if got > longest || got < longest/2-time.Millisecond {
 			t.Errorf("failure %d: %s of %s", i, got, longest)
 		}

@@ -1,6 +1,6 @@
 // Package sources decides which Secrets users may have the controllers use: as the key of a connection, as a
 // kubeconfig, as values, as the source of a copy. It also reads the Secrets and ConfigMaps that a spec refers to, and says
-// what becomes of an object of which one is missing or may not be used.
+// what becomes of an object of which one is missing or may not be used. It adds our finalizers to Secrets, and takes them off.
 //
 // The controllers may read every Secret of the namespaces that they serve; a user who may create our objects need not
 // have that right. Some Secrets must not be passed on to anybody: those of the operator's own installation, which give

@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	runtimeserializer "k8s.io/apimachinery/pkg/runtime/serializer"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/fuzzer"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -21,7 +20,7 @@ func TestRoundTrip(t *testing.T) {
 	Install(scheme)
 
 	codecs := runtimeserializer.NewCodecFactory(scheme)
-	fill := apifuzzer.FuzzerFor(apifuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, fuzzer.Funcs), rand.NewSource(7), codecs)
+	fill := apifuzzer.FuzzerFor(apifuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, fuzzerFuncs), rand.NewSource(7), codecs)
 
 	// Scale is Kubernetes' own type.
 	foreign := map[schema.GroupVersionKind]bool{}

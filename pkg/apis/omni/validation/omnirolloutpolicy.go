@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/stage"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Limits of an OmniRolloutPolicy.
@@ -81,7 +81,7 @@ func warningsForPromotions(annotations map[string]string, now time.Time) []strin
 		}
 
 		if until, err := time.Parse(time.RFC3339, annotations[key]); err == nil && !until.After(now) {
-			warnings = append(warnings, warning(field.NewPath("metadata", "annotations").Key(key), "is over since "+utc.Text(until)+" and lets nothing begin"))
+			warnings = append(warnings, warning(field.NewPath("metadata", "annotations").Key(key), "is over since "+words.Time(until)+" and lets nothing begin"))
 		}
 	}
 
@@ -283,8 +283,8 @@ func validateStage(one *v1alpha1.RolloutStage, last bool, path *field.Path) fiel
 		errs = append(errs, field.Forbidden(path.Child("clusterSelector"), "the last stage takes all clusters that no other takes: leave it out"))
 	}
 
-	errs = append(errs, validateShare(one.MaxConcurrent, stage.Concurrent, path.Child("maxConcurrent"))...)
-	errs = append(errs, validateShare(one.MinQualified, stage.Needed, path.Child("minQualified"))...)
+	errs = append(errs, validateShare(one.MaxConcurrent, rollout.ConcurrentOf, path.Child("maxConcurrent"))...)
+	errs = append(errs, validateShare(one.MinQualified, rollout.NeededOf, path.Child("minQualified"))...)
 	errs = append(errs, validateDuration(one.SoakTime, 0, maxSoakTime, path.Child("soakTime"))...)
 	errs = append(errs, validateEnum(one.Promotion, path.Child("promotion"), v1alpha1.PromotionAutomatic, v1alpha1.PromotionManual)...)
 

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/rollout/window"
+	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
 )
 
 const (
@@ -42,7 +42,7 @@ func validateWindow(one *v1alpha1.MaintenanceWindow, path *field.Path) field.Err
 		return append(errs, field.Required(path.Child("timeZone"), "name the time zone, such as Europe/Berlin, or UTC"))
 	}
 
-	if _, err := window.Zone(one.TimeZone); err != nil {
+	if _, err := rollout.Zone(one.TimeZone); err != nil {
 		errs = append(errs, field.Invalid(path.Child("timeZone"), one.TimeZone, err.Error()))
 	}
 
@@ -79,7 +79,7 @@ func validateRolloutAnnotations(annotations, old map[string]string) field.ErrorL
 	path := field.NewPath("metadata", "annotations")
 
 	if zone, set := annotations[v1alpha1.AnnotationTimeZone]; set && zone != old[v1alpha1.AnnotationTimeZone] {
-		if _, err := window.Zone(zone); err != nil {
+		if _, err := rollout.Zone(zone); err != nil {
 			errs = append(errs, field.Invalid(path.Key(v1alpha1.AnnotationTimeZone), zone, err.Error()))
 		}
 	}

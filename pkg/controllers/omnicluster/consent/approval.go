@@ -8,7 +8,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // containsChange reports whether a plan has the change.
@@ -82,7 +82,7 @@ func approvalOf(change plan.Change) v1alpha1.ApprovedChange {
 	}
 
 	if !change.Created.IsZero() {
-		approval.Created = new(utc.Stored(change.Created))
+		approval.Created = new(words.StoredTime(change.Created))
 	}
 
 	return approval
@@ -100,7 +100,7 @@ func approvalKeys(approvals []v1alpha1.ApprovedChange) []string {
 func approvalKey(approval v1alpha1.ApprovedChange) string {
 	created := ""
 	if approval.Created != nil {
-		created = utc.Text(approval.Created.Time)
+		created = words.Time(approval.Created.Time)
 	}
 
 	return strings.Join([]string{approval.Type, approval.ID, created, approval.OldSize, approval.NewSize, approval.Members, approval.Version}, "|")

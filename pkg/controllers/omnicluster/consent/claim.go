@@ -6,10 +6,9 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/origin"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Claim has the facts that decide whether a cluster in Omni belongs to this object.
@@ -98,7 +97,7 @@ func (c Claim) Judge() loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonEndpointChanged, "%s", c.endpointChanged())
 	case live.Exists && live.TearingDown:
 		return loop.Wait(0, v1alpha1.ReasonRemoteDeleting, "cluster %q is being torn down in Omni since %s; nothing is planned until it is gone",
-			c.Name, utc.Text(live.TearingDownSince))
+			c.Name, words.Time(live.TearingDownSince))
 	case c.Owned():
 		return c.judgeIdentity()
 	case live.Exists && c.KnownID != "" && live.Marks.UID != "":
@@ -127,7 +126,7 @@ func (c Claim) moved() bool { return Moved(c.LastSeen, c.Endpoint) }
 
 // Moved reports whether an endpoint differs from the recorded one; false if none is recorded.
 func Moved(recorded, current string) bool {
-	return recorded != "" && !origin.Same(recorded, current)
+	return recorded != "" && !omni.SameOrigin(recorded, current)
 }
 
 // LeadsElsewhere reports whether the connection leads to another endpoint than the one where the cluster was last seen,

@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // JudgeControlPlane decides whether a plan may make the control plane of a cluster that had one. Whoever deleted it in Omni deleted
@@ -34,7 +34,7 @@ func JudgeControlPlane(cluster *v1alpha1.OmniCluster, document *v1alpha1.OmniCon
 // allowsControlPlane returns the value of the annotation that allows this control plane to be made again. The next one has another
 // time, so a value that stays in Git allows nothing a second time.
 func allowsControlPlane(lost *v1alpha1.ControlPlaneSet) string {
-	return v1alpha1.RecreateControlPlanePrefix + utc.Text(lost.Created.Time)
+	return v1alpha1.RecreateControlPlanePrefix + words.Time(lost.Created.Time)
 }
 
 // controlPlaneGone returns the message about a control plane that Omni has no more: what happened, and what to do. backup is what it
@@ -50,6 +50,6 @@ func controlPlaneGone(cluster *v1alpha1.OmniCluster, name, backup string) string
 	return fmt.Sprintf("Omni no longer has the control plane of cluster %q (MachineSet %q, made at %s), and etcd went with it; nothing is changed. "+
 		"To restore etcd from a backup, put an OmniControlPlane with spec.bootstrapSpec%s in the place of the present one. "+
 		"To make the control plane again %s: kubectl annotate omnicluster %s -n %s --field-manager=%s --overwrite %s=%s",
-		name, name+"-"+v1alpha1.ControlPlaneSetName, utc.Text(lost.Created.Time), other,
+		name, name+"-"+v1alpha1.ControlPlaneSetName, words.Time(lost.Created.Time), other,
 		again, cluster.Name, cluster.Namespace, v1alpha1.FieldManagerByHand, v1alpha1.AnnotationRecreate, allowsControlPlane(lost))
 }

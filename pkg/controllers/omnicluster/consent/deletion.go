@@ -5,7 +5,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // OutageTimeout is how long a deletion waits without a word after its session with Omni is missing: a session takes a
@@ -131,7 +131,7 @@ func (d Deletion) decideOrphan() (Step, loop.Outcome) {
 func (d Deletion) tearsDown(field string) loop.Outcome {
 	return Released("cluster %q does not stay: it is being torn down in Omni since %s, which cannot be undone. "+
 		"%s came too late, and this object does not look after it any more: omnictl cluster delete %s finishes the teardown",
-		d.Name, utc.Text(d.Live.TearingDownSince), field, d.Name)
+		d.Name, words.Time(d.Live.TearingDownSince), field, d.Name)
 }
 
 func (d Deletion) decideDestroy() (Step, loop.Outcome) {

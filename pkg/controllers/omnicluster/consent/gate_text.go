@@ -6,7 +6,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // heldMessage returns the message about held changes: which ones wait, what for, and by which policy.
@@ -41,7 +41,7 @@ func usedText(next *v1alpha1.OmniClusterRollout) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; the override of %s has been used up", utc.Text(override.Time.Time))
+	return fmt.Sprintf("; the override of %s has been used up", words.Time(override.Time.Time))
 }
 
 // kindsText lists what changes are about: each version, and the number of the others.

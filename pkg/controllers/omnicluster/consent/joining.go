@@ -6,7 +6,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // MaxJoinWait is how long documents that go on changing may keep a machine from joining its cluster.
@@ -87,4 +87,4 @@ func (d Decision) joinsIn() time.Duration {
 }
 
 // secondAfter returns a time for messages, rounded up: it has not come before.
-func secondAfter(t time.Time) string { return utc.Text(t.Add(time.Second - time.Nanosecond)) }
+func secondAfter(t time.Time) string { return words.Time(t.Add(time.Second - time.Nanosecond)) }

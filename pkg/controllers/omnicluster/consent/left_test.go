@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
 // What a policy held stays held when it does not select the cluster any more; other changes are free.

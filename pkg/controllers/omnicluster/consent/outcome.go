@@ -8,7 +8,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
 	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
@@ -73,7 +72,7 @@ func (d Decision) destructiveOutcome() loop.Outcome {
 // untilSettled returns the part of a message that says when changes that settle begin, and how they are stopped.
 func (d Decision) untilSettled() string {
 	return fmt.Sprintf("begin at %s if nothing changes before; to stop them: kubectl patch omnicluster %s -n %s --field-manager=%s --type=merge -p '{\"spec\":{\"suspend\":true}}'",
-		utc.Text(d.Settling.ends(d.facts.SettleTime)), d.facts.Cluster.Name, d.facts.Cluster.Namespace, v1alpha1.FieldManagerByHand)
+		words.Time(d.Settling.ends(d.facts.SettleTime)), d.facts.Cluster.Name, d.facts.Cluster.Namespace, v1alpha1.FieldManagerByHand)
 }
 
 // Summary returns the number of changes, and the owner whose cluster is about to be adopted.

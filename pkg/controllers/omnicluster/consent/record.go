@@ -8,7 +8,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // Record lists what Omni has from this object, as its status records it.
@@ -87,9 +87,9 @@ func (r Record) foreign(change plan.Change, planned *plan.Plan) string {
 	case "":
 		return ""
 	case change.ID:
-		return fmt.Sprintf("made in Omni at %s, which this object does not record", utc.Text(made))
+		return fmt.Sprintf("made in Omni at %s, which this object does not record", words.Time(made))
 	default:
-		return fmt.Sprintf("holds machine %s, put there at %s, which this object does not record", id, utc.Text(made))
+		return fmt.Sprintf("holds machine %s, put there at %s, which this object does not record", id, words.Time(made))
 	}
 }
 

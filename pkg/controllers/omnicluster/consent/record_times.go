@@ -8,7 +8,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // recordTimes has when Omni made what a record names, by ID. A status may be older than what Omni has: after the restore of
@@ -19,7 +19,7 @@ type recordTimes map[string]metav1.Time
 func (r recordTimes) records(id string, made time.Time) bool {
 	recorded, has := r[id]
 
-	return has && recorded.Time.Equal(utc.Stored(made).Time)
+	return has && recorded.Time.Equal(words.StoredTime(made).Time)
 }
 
 // foreign returns the first of some IDs that Omni made at another time than recorded, and when.
@@ -47,7 +47,7 @@ func (r recordTimes) updated(next Record, planned *plan.Plan, left []plan.Change
 
 	for _, key := range next.all() {
 		if made, known := grow.since(planned, key.ID); known && current[key] {
-			times[key.ID] = utc.Stored(made)
+			times[key.ID] = words.StoredTime(made)
 		} else if recorded, has := r[key.ID]; has {
 			times[key.ID] = recorded
 		}

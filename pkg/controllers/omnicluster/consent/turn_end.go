@@ -9,7 +9,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // giveBack ends the turn of a ticket that cannot be used.
@@ -103,7 +103,7 @@ func (d Decision) turnWaits(before v1alpha1.OmniClusterRollout) bool {
 
 // now returns the time of the run in the precision of the API.
 func (d Decision) now() metav1.Time {
-	return utc.Stored(d.facts.Now)
+	return words.StoredTime(d.facts.Now)
 }
 
 // TurnWithoutPlan returns the new status.rollout of a cluster for which there is no plan; nil if nothing changes. A turn

@@ -11,11 +11,11 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
-	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan/plantest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/rollout"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
+	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/plantest"
 )
 
 // turns is a cluster under a policy, run after run.
@@ -97,7 +97,7 @@ func recordOf(planned *plan.Plan) Record {
 	}
 
 	for id, made := range planned.LiveSince {
-		record.times[id] = utc.Stored(made)
+		record.times[id] = words.StoredTime(made)
 	}
 
 	return record

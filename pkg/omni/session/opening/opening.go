@@ -7,7 +7,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/backoff"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
@@ -23,7 +23,7 @@ func Unless(pool *session.Pool, connection *v1alpha1.OmniConnection, looked, now
 		return outcome
 	}
 
-	return outcome.Postponed(min(left, backoff.Jitter(Pause)))
+	return outcome.Postponed(min(left, limiter.Jitter(Pause)))
 }
 
 // Endpoint returns the outcome for a session that leads to another endpoint than its connection; it continues if it does

@@ -6,8 +6,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 // Guard is a descriptor with a delete guard.

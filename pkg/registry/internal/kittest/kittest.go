@@ -5,8 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd/etcdtest"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
+	"omni.texashpc.com/omni-cluster-operator/test/etcdtest"
 )
 
 // Case is what the suite needs to know about a kind.

@@ -5,7 +5,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/registry/internal/kit"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 func isControlPlane(set *v1alpha1.MachineSetStatus) bool {
@@ -72,7 +72,7 @@ func held(status *v1alpha1.OmniClusterRollout) string {
 	case status == nil || status.Reason == "":
 		return kit.OrNone("")
 	case status.NotBefore != nil:
-		return utc.Shown(status.NotBefore.UTC())
+		return words.TimeWithZone(status.NotBefore.UTC())
 	default:
 		return status.Reason
 	}

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
-	"omni.texashpc.com/omni-cluster-operator/pkg/utc"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // recordOverride writes into the status who lets changes begin out of turn. It does so in the same write that sets
@@ -27,7 +27,7 @@ func recordOverride(o, old *v1alpha1.OmniCluster, user string, now time.Time) {
 	}
 
 	status.Override = &v1alpha1.RolloutOverride{
-		Hash: hash, Reason: strings.TrimSpace(reason), User: user, Time: utc.Stored(now),
+		Hash: hash, Reason: strings.TrimSpace(reason), User: user, Time: words.StoredTime(now),
 	}
 	o.Status.Rollout = status
 }

@@ -1,0 +1,271 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+)
+
+// FromTemplate makes the objects that render to a template which is, for Omni, the same as the given one. The
+// owner's mark on the Cluster is left out: whoever applies the objects gets a mark of his own. A Machine document
+// that says nothing but the machine's ID gets no object: it would only take off a lock that is set in Omni later.
+//
+// Names of objects are derived from Omni's names and never depend on anything else: see ObjectName.
+//
+// It does not check what Omni checks. Errors name the part of the template that the objects cannot express.
+func FromTemplate(ctx context.Context, text []byte, options ObjectOptions) (*Objects, error) {
+	parsed, err := parseTemplate(text)
+	if err != nil {
+		return nil, err
+	}
+
+	m := &maker{options: options, remote: parsed.cluster.Name, cluster: ObjectName(parsed.cluster.Name)}
+
+	if err := m.makeCluster(ctx, parsed.cluster); err != nil {
+		return nil, fmt.Errorf("cluster %q: %w", m.remote, err)
+	}
+
+	if err := m.makeControlPlane(parsed.controlPlane); err != nil {
+		return nil, fmt.Errorf("control plane of cluster %q: %w", m.remote, err)
+	}
+
+	for i := range parsed.workers {
+		if err := m.makeWorkers(&parsed.workers[i]); err != nil {
+			return nil, fmt.Errorf("worker set %q of cluster %q: %w", parsed.workers[i].Name, m.remote, err)
+		}
+	}
+
+	for i := range parsed.machines {
+		if err := m.makeMachine(&parsed.machines[i]); err != nil {
+			return nil, fmt.Errorf("machine %q of cluster %q: %w", parsed.machines[i].Name, m.remote, err)
+		}
+	}
+
+	return &m.objects, nil
+}
+
+// maker makes the objects of one cluster.
+type maker struct {
+	options ObjectOptions
+	remote  string // the cluster's name in Omni
+	cluster string // the name of the OmniCluster
+	objects Objects
+}
+
+func (m *maker) meta(name string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{Name: name, Namespace: m.options.Namespace}
+}
+
+func (m *maker) makeCluster(ctx context.Context, document *clusterDocument) error {
+	if err := checkRemoteName(m.remote); err != nil {
+		return err
+	}
+
+	patches, err := m.patches(document.Patches)
+	if err != nil {
+		return err
+	}
+
+	groups, err := m.manifests(document.Kubernetes.Manifests)
+	if err != nil {
+		return err
+	}
+
+	healthchecks, err := healthchecksOf(ctx, document.Kubernetes.Healthchecks)
+	if err != nil {
+		return err
+	}
+
+	cluster := &v1alpha1.OmniCluster{
+		TypeMeta:   typeOf("OmniCluster"),
+		ObjectMeta: m.meta(m.cluster),
+		Spec: v1alpha1.OmniClusterSpec{
+			ConnectionRef: v1alpha1.LocalObjectReference{Name: m.options.Connection},
+			Adopt:         m.options.Adopt,
+			Labels:        document.Labels,
+			Annotations:   unmarked(document.Annotations),
+			Kubernetes: v1alpha1.OmniClusterKubernetes{
+				Version: document.Kubernetes.Version, Manifests: groups, Healthchecks: healthchecks,
+			},
+			Talos: v1alpha1.OmniClusterTalos{Version: document.Talos.Version},
+			Features: v1alpha1.OmniClusterFeatures{
+				EnableWorkloadProxy:         document.Features.EnableWorkloadProxy,
+				UseEmbeddedDiscoveryService: document.Features.UseEmbeddedDiscoveryService,
+				DiskEncryption:              document.Features.DiskEncryption,
+			},
+			Patches:          patches,
+			SystemExtensions: document.SystemExtensions,
+			KernelArgs:       document.KernelArgs,
+		},
+	}
+
+	if m.cluster != m.remote {
+		cluster.Spec.ClusterName = m.remote
+	}
+
+	if m.options.Adopt {
+		cluster.Spec.ChangePolicy, cluster.Spec.DeletePolicy.Orphan = v1alpha1.ChangePolicyObserve, true
+	}
+
+	if backup := document.Features.BackupConfiguration; backup != nil && backup.Interval > 0 {
+		cluster.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{Interval: durationOf(backup.Interval)}
+	}
+
+	m.objects.Cluster = cluster
+
+	return nil
+}
+
+// unmarked takes the owner's mark off, and everything else under our prefix, which the API refuses.
+func unmarked(annotations map[string]string) map[string]string {
+	kept := maps.Clone(annotations)
+
+	maps.DeleteFunc(kept, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.GroupName+"/") })
+
+	return kept
+}
+
+// checkRemoteName refuses a name in Omni that is longer than the API takes.
+func checkRemoteName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("its name has %d characters, and at most %d can be taken over", len(name), maxName)
+	}
+
+	return nil
+}
+
+func (m *maker) makeControlPlane(document *machineSetDocument) error {
+	configuration, machines, err := m.machineSet(document)
+	if err != nil {
+		return err
+	}
+
+	controlPlane := &v1alpha1.OmniControlPlane{
+		TypeMeta:   typeOf("OmniControlPlane"),
+		ObjectMeta: m.meta(ObjectName(m.remote + "-" + v1alpha1.ControlPlaneSetName)),
+		Spec: v1alpha1.OmniControlPlaneSpec{
+			ClusterRef:           v1alpha1.LocalObjectReference{Name: m.cluster},
+			MachineSetMachines:   machines,
+			MachineConfiguration: configuration,
+			UpgradeStrategy:      strategyOf(document.UpgradeStrategy, v1alpha1.StrategyUnset),
+		},
+	}
+
+	if document.UpdateStrategy != nil || document.DeleteStrategy != nil {
+		return fmt.Errorf("updateStrategy and deleteStrategy have no place in a control plane")
+	}
+
+	if bootstrap := document.BootstrapSpec; bootstrap != nil {
+		controlPlane.Spec.BootstrapSpec = &v1alpha1.BootstrapSpec{ClusterUUID: bootstrap.ClusterUUID, Snapshot: bootstrap.Snapshot}
+	}
+
+	m.objects.ControlPlane = controlPlane
+
+	return nil
+}
+
+// defaultWorkers is the name that Omni gives a worker set without one.
+const defaultWorkers = "workers"
+
+func (m *maker) makeWorkers(document *machineSetDocument) error {
+	configuration, machines, err := m.machineSet(document)
+	if err != nil {
+		return err
+	}
+
+	if document.BootstrapSpec != nil {
+		return fmt.Errorf("bootstrapSpec has no place in a worker set")
+	}
+
+	name := document.Name
+	if name == "" {
+		name = defaultWorkers
+	}
+
+	if err := checkRemoteName(name); err != nil {
+		return err
+	}
+
+	m.objects.Workers = append(m.objects.Workers, v1alpha1.OmniWorkers{
+		TypeMeta:   typeOf("OmniWorkers"),
+		ObjectMeta: m.meta(ObjectName(m.remote + "-" + name)),
+		Spec: v1alpha1.OmniWorkersSpec{
+			ClusterRef:           v1alpha1.LocalObjectReference{Name: m.cluster},
+			WorkerSetName:        name,
+			MachineSetMachines:   machines,
+			MachineConfiguration: configuration,
+			UpdateStrategy:       strategyOf(document.UpdateStrategy, v1alpha1.StrategyRolling),
+			UpgradeStrategy:      strategyOf(document.UpgradeStrategy, v1alpha1.StrategyUnset),
+			DeleteStrategy:       strategyOf(document.DeleteStrategy, v1alpha1.StrategyUnset),
+		},
+	})
+
+	return nil
+}
+
+func (m *maker) machineSet(document *machineSetDocument) (
+	configuration v1alpha1.MachineConfiguration, machines v1alpha1.MachineSetMachines, err error,
+) {
+	patches, err := m.patches(document.Patches)
+	if err != nil {
+		return configuration, machines, err
+	}
+
+	configuration = v1alpha1.MachineConfiguration{
+		Labels: document.Labels, Annotations: document.Annotations, Patches: patches,
+		SystemExtensions: document.SystemExtensions, KernelArgs: document.KernelArgs,
+	}
+	machines.Machines = document.Machines
+
+	if class := document.MachineClass; class != nil {
+		size, err := sizeOf(class.Size)
+		if err != nil {
+			return configuration, machines, err
+		}
+
+		machines.MachineClass = &v1alpha1.MachineClass{Name: class.Name, Size: size}
+	}
+
+	return configuration, machines, nil
+}
+
+// sizeOf reads a size as a template spells it.
+func sizeOf(text string) (*intstr.IntOrString, error) {
+	spelled := intstr.FromString(text)
+
+	count, unlimited, err := (&v1alpha1.MachineClass{Size: &spelled}).Count()
+	if err != nil {
+		return nil, fmt.Errorf("machineClass: %w", err)
+	}
+
+	size := intstr.FromInt32(count)
+	if unlimited {
+		size = intstr.FromString(v1alpha1.UnlimitedSize)
+	}
+
+	return &size, nil
+}
+
+// strategyOf makes the type explicit, which a template may leave to Omni's default.
+func strategyOf(section *strategySection, byDefault v1alpha1.StrategyType) *v1alpha1.Strategy {
+	if section == nil {
+		return nil
+	}
+
+	strategy := &v1alpha1.Strategy{Type: byDefault}
+	if section.Type != "" {
+		strategy.Type = v1alpha1.StrategyType(section.Type)
+	}
+
+	if section.Rolling != nil && section.Rolling.MaxParallelism > 0 {
+		strategy.Rolling = &v1alpha1.RollingStrategy{MaxParallelism: section.Rolling.MaxParallelism}
+	}
+
+	return strategy
+}
