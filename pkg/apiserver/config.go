@@ -4,14 +4,18 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync/atomic"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apiserver/pkg/registry/rest"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/client-go/informers"
 	"k8s.io/klog/v2"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/install"
@@ -173,4 +177,85 @@ func watchCaches(served map[string]rest.Storage) func(*http.Request) error {
 
 		return nil
 	}
+}
+
+// WatchParametersApart wraps the informer factory of the admission plugins: it hides informers of kinds that the
+// plugins look up generically, which are the kinds of admission policies' parameters.
+//
+// A server is ready when all informers of its factory have their lists. The library would add one informer for the
+// parameters of every policy of the hub, whether or not the policy applies to our kinds, and never remove it. This
+// server has no right to watch ConfigMaps and the like. So one policy with parameters would make the server not
+// ready, and take the API from everybody, until the server is restarted without that policy. If the factory has no
+// informer for a kind, the plugins watch that kind themselves, as long as a policy needs it.
+func WatchParametersApart(factory informers.SharedInformerFactory) informers.SharedInformerFactory {
+	return withoutParameters{factory}
+}
+
+type withoutParameters struct {
+	informers.SharedInformerFactory
+}
+
+// ForResource fails for every kind: the plugins ask for the kinds that they know by other methods.
+func (withoutParameters) ForResource(resource schema.GroupVersionResource) (informers.GenericInformer, error) {
+	return nil, fmt.Errorf("parameters (%s) are watched apart", resource.GroupResource())
+}
+
+// compactJSON writes our kinds as JSON without white space only, which is valid YAML, too, and reads JSON and YAML.
+//
+// Not indented: of a deeply nested object that takes a hundred times its size, and the library encodes only compact JSON
+// object by object. A whole list in another format takes up to seven times its length in memory.
+//
+// No protobuf: the library offers it for every type, and answers 500 if a type has no such encoding. The namespace
+// controller and the garbage collector, which prefer protobuf, could then delete nothing. Without the offer they use JSON.
+type compactJSON struct{ runtime.NegotiatedSerializer }
+
+// SupportedMediaTypes returns JSON and YAML, both with the encoder of compact JSON.
+func (s compactJSON) SupportedMediaTypes() []runtime.SerializerInfo {
+	offered := slices.Clone(s.NegotiatedSerializer.SupportedMediaTypes())
+
+	json, ok := runtime.SerializerInfoForMediaType(offered, runtime.ContentTypeJSON)
+	if !ok {
+		return nil
+	}
+
+	offered = slices.DeleteFunc(offered, func(info runtime.SerializerInfo) bool {
+		return info.MediaType == runtime.ContentTypeProtobuf
+	})
+
+	for i := range offered {
+		offered[i].PrettySerializer = nil
+
+		if offered[i].MediaType == runtime.ContentTypeYAML {
+			offered[i].Serializer = struct {
+				runtime.Decoder
+				runtime.Encoder
+			}{offered[i].Serializer, json.Serializer}
+		}
+	}
+
+	return offered
+}
+
+// NewScheme makes a scheme with everything that the server encodes and decodes: all our kinds, Scale, and the types
+// that every API server needs (options, Status, discovery).
+func NewScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	install.Install(scheme)
+
+	if err := registry.AddFieldLabels(scheme); err != nil {
+		return nil, fmt.Errorf("make scheme: %w", err)
+	}
+
+	// ListOptions and similar types are decoded in the version "v1" whatever the group.
+	v1 := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, v1)
+	scheme.AddUnversionedTypes(v1,
+		&metav1.Status{},
+		&metav1.APIVersions{},
+		&metav1.APIGroupList{},
+		&metav1.APIGroup{},
+		&metav1.APIResourceList{},
+	)
+
+	return scheme, nil
 }

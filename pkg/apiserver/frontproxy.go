@@ -2,8 +2,10 @@ package apiserver
 
 import (
 	"crypto/x509"
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/cache"
@@ -12,8 +14,12 @@ import (
 	"k8s.io/apiserver/pkg/authentication/group"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	x509request "k8s.io/apiserver/pkg/authentication/request/x509"
+	"k8s.io/apiserver/pkg/authentication/user"
 	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
 	"k8s.io/utils/clock"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/chain"
 )
 
 const (
@@ -104,4 +110,78 @@ func (f *frontProxy) hasVerified(certificate *x509.Certificate, with verifiedWit
 	before, ok := found.(verifiedWith)
 
 	return ok && before.authorities == with.authorities && slices.Equal(before.allowed, with.allowed)
+}
+
+// errNoRequestHeaderCA is the error of /readyz, and of requests that come too early.
+var errNoRequestHeaderCA = errors.New("the certificate authority of the front proxy " +
+	"(requestheader-client-ca-file in kube-system/extension-apiserver-authentication) is not loaded yet")
+
+// requireRequestHeaderCA keeps the server from answering before it can authenticate callers. The library loads the
+// front proxy's certificate authority in the background, after it has begun to listen. Until then every request that
+// kube-apiserver passes on would look anonymous and get a 403, which clients take as final.
+func requireRequestHeaderCA(config *genericapiserver.Config) {
+	requestHeader := config.Authentication.RequestHeaderConfig
+	if requestHeader == nil {
+		return
+	}
+
+	check := func(*http.Request) error {
+		if _, loaded := requestHeader.CAContentProvider.VerifyOptions(); !loaded {
+			return errNoRequestHeaderCA
+		}
+
+		return nil
+	}
+
+	config.AddReadyzChecks(healthz.NamedCheck("request-header-ca", check))
+
+	chain.Outside(config, func(next http.Handler, _ *genericapiserver.Config) http.Handler { return unavailableUntil(check, next) })
+}
+
+// unavailableUntil answers 503 while the check fails, except on the health endpoints, which answer for themselves.
+func unavailableUntil(check func(*http.Request) error, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := check(r); err != nil && !isHealthPath(r.URL.Path) {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+
+			return
+		}
+
+		next.ServeHTTP(w, r)
+	})
+}
+
+func isHealthPath(path string) bool {
+	for _, health := range []string{"/healthz", "/livez", "/readyz"} {
+		if path == health || strings.HasPrefix(path, health+"/") {
+			return true
+		}
+	}
+
+	return false
+}
+
+// RefuseAnonymous answers callers without credentials with 401, except on the health endpoints, which probes call
+// without credentials. The library would let such callers in as system:anonymous and answer 403. A caller who sends
+// X-Remote-User without the front proxy's certificate could not see from a 403 that the header was ignored.
+func RefuseAnonymous(config *genericapiserver.AuthenticationInfo) {
+	inner := config.Authenticator
+
+	config.Authenticator = authenticator.RequestFunc(func(request *http.Request) (*authenticator.Response, bool, error) {
+		response, ok, err := inner.AuthenticateRequest(request)
+		if err != nil || !ok {
+			return nil, false, err
+		}
+
+		// A request with a client certificate comes from the front proxy: whether the hub lets anonymous users in is
+		// the hub's decision. AuthenticateRequest above has already refused certificates of unknown authorities.
+		certified := request.TLS != nil && len(request.TLS.PeerCertificates) > 0
+
+		if response.User.GetName() == user.Anonymous && !certified && !isHealthPath(request.URL.Path) {
+			return nil, false, nil
+		}
+
+		return response, true, nil
+	})
 }

@@ -1,8 +1,25 @@
+// Package clusteraccess gives access to workload clusters: it turns the kubeconfig in a Secret into connections that
+// OmniSecretSync and OmniHelmRelease may use.
+//
+// Every user who may write a Secret in the controller's namespace can write kubeconfigs, so they are not trusted. The
+// steps of an access, each in the file of its name:
+//
+//   - access gives an object access: parent reads the OmniCluster, secret the kubeconfig, and slot bounds how many
+//     reconciles are in one cluster, and in those of one namespace, at the same time;
+//   - kubeconfig rebuilds it from an allow-list and refuses fields that would run a program, read a file or skip the
+//     check of a certificate, before anything is sent;
+//   - cache keeps one Cluster per kubeconfig, with connections of its own (cluster, transport, route); bounds limits
+//     what answers may take, scrub removes credentials;
+//   - probe checks in the background whether the cluster answers, so that a dead one costs a worker a moment and not a
+//     timeout; silence does the same for a cluster that answers but hangs on reads and writes of its storage;
+//   - identity determines which cluster answers, and decides whether it is the right one;
+//   - cleanup decides what a deletion does there.
 package clusteraccess
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -10,6 +27,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
@@ -224,4 +242,94 @@ func (a *Access) explain(cluster *Cluster, requester Requester, err error) (loop
 	default:
 		return loop.Wait(cluster.retryAfter(requester.name(), requester.waker()), Reason(err), "%s: %s", cluster.Server(), cluster.Message(err)), nil
 	}
+}
+
+// The kinds of objects that work in workload clusters, as Waiting names them.
+const (
+	KindSecretSync  = "OmniSecretSync"
+	KindHelmRelease = "OmniHelmRelease"
+)
+
+// Waiting returns how many runs of a kind wait for a slot of their workload cluster, and how many for one of their namespace. An
+// object may wait for both, one after the other.
+func (c *Clusters) Waiting(kind string) (forCluster, forNamespace int) {
+	c.once.Do(c.makeLimiters)
+
+	return c.limiter.Waiting(kind), c.share(kind).Waiting(kind)
+}
+
+// enter takes one of the slots of a requester's cluster, and one of those that its namespace has for its kind, until release is
+// called, which may be called more than once.
+// Without a slot, release is nil and the reconcile ends; the object's status stays, because nothing is wrong.
+//
+// The slots are those of the OmniCluster that the objects name: all kubeconfigs for it share them, however often they
+// change.
+//
+// What a kubeconfig or a server reports about itself would not separate clusters better (behind Omni all have one
+// address), and can be forged: with an unverified token of another cluster, or a server that shows another cluster's
+// UID, any user could take the slots of others. So only objects of one namespace share slots. A user who points several
+// OmniClusters at one server that hangs gets slots for each, which is no more than with several such servers.
+func (c *Clusters) enter(requester Requester) (release func(), outcome loop.Outcome) {
+	c.once.Do(c.makeLimiters)
+
+	waiter := limiter.Waiter{Name: requester.name(), Kind: requester.kind(), Wake: requester.waker()}
+
+	exitCluster, ok := c.limiter.TryAcquire(keyOf(requester), 1, waiter)
+	if !ok {
+		return nil, notNow("other objects in the workload cluster come first")
+	}
+
+	// After the cluster: who waits for that takes nothing from its namespace.
+	exitNamespace, ok := c.share(waiter.Kind).TryAcquire(requester.Object.GetNamespace(), 1, waiter)
+	if !ok {
+		exitCluster()
+
+		return nil, notNow("other objects of the namespace come first")
+	}
+
+	return func() { exitCluster(); exitNamespace() }, loop.Proceed()
+}
+
+// notNow postpones a reconcile without a slot.
+func notNow(why string) loop.Outcome {
+	return loop.Postpone(limiter.Jitter(limiter.WakePause), v1alpha1.ReasonProgressing, "%s", why)
+}
+
+// name identifies a requester: objects of different kinds may have the same name.
+func (r Requester) name() string { return fmt.Sprintf("%T %s", r.Object, r.Object.GetName()) }
+
+// waker returns what wakes the object, without holding the object.
+func (r Requester) waker() func() {
+	name, wake := client.ObjectKeyFromObject(r.Object), r.Wake
+
+	return func() {
+		if wake != nil {
+			wake.Fire(name)
+		}
+	}
+}
+
+// kind is the kind of the requester's object.
+func (r Requester) kind() string {
+	if _, ok := r.Object.(*v1alpha1.OmniSecretSync); ok {
+		return KindSecretSync
+	}
+
+	return KindHelmRelease
+}
+
+// share returns the limiter of a kind, by namespace. Each kind has workers of its own.
+func (c *Clusters) share(kind string) *limiter.Limiter[string] {
+	if kind == KindSecretSync {
+		return c.syncs
+	}
+
+	return c.releases
+}
+
+// makeLimiters makes the limiters, when the numbers are known.
+func (c *Clusters) makeLimiters() {
+	c.limiter = limiter.New(limiter.Limits[types.NamespacedName]{PerKey: int64(c.Runs)})
+	c.syncs = limiter.New(limiter.Limits[string]{PerKey: int64(c.SyncRuns)})
+	c.releases = limiter.New(limiter.Limits[string]{PerKey: int64(c.ReleaseRuns)})
 }

@@ -3,10 +3,14 @@ package clusteraccess
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
+	"net/url"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -87,3 +91,81 @@ func (c *Cluster) expiry() time.Time { return c.claims.expiry() }
 
 // close ends the idle connections; requests under way go on.
 func (c *Cluster) close() { c.transport.CloseIdleConnections() }
+
+// route is how connections to a cluster are made.
+type route struct {
+	proxy  func(*http.Request) (*url.URL, error)
+	dialer *net.Dialer
+}
+
+// route finds the way to the server; the connections are used for no other. The guard decides about every address that
+// the kubeconfig chose: the server's, or that of its proxy-url. The proxy of the environment is the operator's choice
+// and may have any address. A proxy decides itself where it connects to; only a server that is given as an address can
+// be checked here. Errors: ErrUnsafe; ErrInvalid if the server is no URL.
+func (a *settings) route(environment func(*http.Request) (*url.URL, error), guard dialguard.Guard) (route, error) {
+	server, err := url.Parse(a.server)
+	if err != nil {
+		return route{}, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
+	}
+
+	if err := guard.CheckHost(server.Hostname()); err != nil {
+		return route{}, fmt.Errorf("%w: cluster.server %w", ErrUnsafe, err)
+	}
+
+	if a.proxy != nil {
+		if err := guard.CheckHost(a.proxy.Hostname()); err != nil {
+			return route{}, fmt.Errorf("%w: cluster.proxy-url %w", ErrUnsafe, err)
+		}
+
+		return route{proxy: http.ProxyURL(a.proxy), dialer: guard.Dialer(dialTimeout)}, nil
+	}
+
+	// An error of the environment becomes the error of every request.
+	proxy, err := environment(&http.Request{URL: server})
+	way := route{
+		proxy:  func(*http.Request) (*url.URL, error) { return proxy, err },
+		dialer: guard.Dialer(dialTimeout),
+	}
+
+	if proxy != nil {
+		way.dialer = &net.Dialer{Timeout: dialTimeout}
+	}
+
+	return way, nil
+}
+
+// maxKinds bounds a set: charts choose the kinds, and a hostile cluster accepts all of them. An API server has some
+// hundreds.
+const maxKinds = 1000
+
+// Kinds is a set of kinds of a workload cluster's API. It is safe for concurrent use. It holds at most 1,000 kinds.
+type Kinds struct {
+	mu    sync.RWMutex
+	kinds sets.Set[schema.GroupVersionKind]
+}
+
+// Has reports whether a kind is in the set.
+func (k *Kinds) Has(kind schema.GroupVersionKind) bool {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+
+	return k.kinds.Has(kind)
+}
+
+// Add adds a kind to the set.
+func (k *Kinds) Add(kind schema.GroupVersionKind) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+
+	if k.kinds == nil {
+		k.kinds = sets.New[schema.GroupVersionKind]()
+	}
+
+	if len(k.kinds) < maxKinds {
+		k.kinds.Insert(kind)
+	}
+}
+
+// ValidatedKinds returns the kinds whose fields the cluster's API server is known to validate. The set is dropped with
+// the cluster's kubeconfig.
+func (c *Cluster) ValidatedKinds() *Kinds { return &c.validated }

@@ -3,8 +3,12 @@ package clusteraccess
 import (
 	"cmp"
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -12,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
@@ -124,4 +129,53 @@ func (a *Access) refuse(ctx context.Context, secret *corev1.Secret, why error) e
 // change adds or removes the finalizer of the Secret in the version that was read.
 func (a *Access) change(ctx context.Context, secret *corev1.Secret, how func(client.Object, string) bool) error {
 	return sources.ChangeFinalizer(ctx, a.Client, a.Live, secret.ObjectMeta, v1alpha1.KubeconfigInUseFinalizer, how) // the callers wrap it
+}
+
+// claims are the needed parts of a token of Omni. They are read without checking the signature: Omni's proxy checks it,
+// and accepts the token for this cluster only.
+// An export reads its own tokens strictly (omnikubeconfigexport/token.go): there a claim that is missing is an error.
+type claims struct {
+	ClusterUUID string `json:"cluster_uuid"`
+	Expires     int64  `json:"exp"`
+}
+
+// claimsLimits bound the claims of a token. Those of Omni have a few hundred bytes.
+//
+//nolint:gochecknoglobals // a constant
+var claimsLimits = foreign.Limits{Bytes: 16 << 10, Depth: 16, Nodes: 1000, Expanded: 16 << 10}
+
+// readClaims reads the claims of a token; a token of another form, or with claims that are too large, has none. What can be
+// no ID of a cluster is left out.
+func readClaims(token string) claims {
+	var found claims
+
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return found
+	}
+
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil || !json.Valid(payload) {
+		return claims{}
+	}
+
+	// JSON never waits for other texts, so there is nothing to interrupt.
+	if foreign.Unmarshal(context.Background(), payload, claimsLimits, &found) != nil {
+		return claims{}
+	}
+
+	if !usable(found.ClusterUUID) {
+		found.ClusterUUID = ""
+	}
+
+	return found
+}
+
+// expiry returns when the token expires; zero if unknown.
+func (c claims) expiry() time.Time {
+	if c.Expires <= 0 {
+		return time.Time{}
+	}
+
+	return time.Unix(c.Expires, 0).UTC()
 }

@@ -1,3 +1,12 @@
+// Package controllers puts the controllers of all kinds together: they share
+// the sessions with Omni, the indexes of the cache and the metrics. It is the
+// only package of this tree that commands use, and it has no logic.
+//
+// Each kind's Add says what wakes its objects. A kind whose status repeats what Omni says (OmniConnection, OmniCluster,
+// OmniKubeconfigExport) watches its own objects by loop.For, because such a status may change with each look; the other
+// kinds look again after every change. Where Omni itself wakes objects, again and again (OmniConnection, OmniCluster),
+// the rate limiter is Failures of the loop: its events must not end the pause after an error. Everywhere else it is
+// loop.RateLimiter.
 package controllers
 
 import (
@@ -16,6 +25,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnikubeconfigexport"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render/worker"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/session"
@@ -247,4 +257,54 @@ func newPool(ctx context.Context, options Options, shared shared) *session.Pool 
 		Guard:     &options.Guard,
 		Runs:      max(1, options.Concurrency.OmniCluster/connectionDivisor),
 	})
+}
+
+// RenderWorker does the work of a child process that renders Helm charts, if the
+// program was started as one: it returns when there is no more to do, with the code
+// to exit with. Otherwise asked is false and nothing is done. It has to come first:
+// a child has neither flags nor an environment, and must not get any.
+func RenderWorker(arguments []string) (code int, asked bool) {
+	if !worker.Asked(arguments) {
+		return 0, false
+	}
+
+	return worker.Run(arguments), true
+}
+
+const (
+	// wakeDelay gathers a burst of changes in Omni into one look at the cluster.
+	wakeDelay = 100 * time.Millisecond
+	// wakeSpacing bounds the looks, and so the status writes, that a storm of changes in Omni costs one cluster. It
+	// grows to wakeLongest while the cluster does not come to rest, such as one that boots: each of its statuses may
+	// cost a write to each of its documents, too. A change shows after wakeLongest at the latest.
+	wakeSpacing = 400 * time.Millisecond
+	wakeLongest = 2 * time.Second
+	// maxRemotes is how many changed clusters of one Omni may wait to be looked up. An Omni chooses their names, and can
+	// send them faster than they are looked up. Beyond it all OmniClusters of the connection are looked at.
+	maxRemotes = 1000
+	// seenDelay gathers the clusters that a new process sees first into one run of their policy.
+	seenDelay = time.Second
+)
+
+func wakePacing() trigger.Pacing {
+	return trigger.Pacing{Delay: wakeDelay, Spacing: wakeSpacing, LongestSpacing: wakeLongest}
+}
+
+// newClusterChanged returns the trigger for changed clusters in Omni. clusterHealth is the one that looks at all
+// OmniClusters of a connection.
+func newClusterChanged(clusterHealth *trigger.Trigger[string]) *trigger.Trigger[omnicluster.Remote] {
+	return trigger.NewBounded(wakePacing(), trigger.Bound[omnicluster.Remote]{
+		Keys:    maxRemotes,
+		GroupOf: func(remote omnicluster.Remote) string { return remote.Connection },
+		Instead: clusterHealth.Fire,
+	})
+}
+
+// newWell returns what the controller of OmniCluster tells that of OmniRolloutPolicy; nil if there are no rollouts.
+func newWell(options Options) *hubs.Well {
+	if !options.Rollouts {
+		return nil
+	}
+
+	return hubs.NewWell(trigger.Pacing{Delay: seenDelay})
 }

@@ -1,3 +1,18 @@
+// Package export reads live clusters from an Omni and makes manifests that take them over unchanged. `omni-controller
+// export` runs it.
+//
+// pkg/omni reads the clusters, and template/manifests makes the objects. This package joins the two, and verifies
+// each cluster's manifests before it returns them: it renders them as the controller would, and compares the result
+// with Omni. Every difference beyond the ownership mark becomes a warning that names the resource, so that nothing is
+// dropped silently which our kinds cannot express.
+//
+// It writes nothing to Omni and reads nothing from Kubernetes.
+//
+// FromTemplate is the way back of package template: it turns an Omni cluster template into the objects that render to it. What it
+// makes renders to a template that Omni cannot tell from the first one. A content (a patch, a group of Kubernetes manifests)
+// becomes an inline block if rendering that block gives back the same bytes, and if every tool on the way to the API keeps it as
+// it is. Omni compares contents byte for byte, so everything else (comments, another indentation, a fraction, null) goes into a
+// ConfigMap and is read through valueFrom, which changes nothing.
 package export
 
 import (
@@ -11,6 +26,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
@@ -271,4 +287,32 @@ func fileOf(name string, comments []string, objects []runtime.Object) (File, err
 	err := Write(&text, objects)
 
 	return File{Name: name, Text: text.Bytes()}, err
+}
+
+// takeOverSteps are the comments of a cluster's file: what it does as it is, and what to change when. They hold names of objects
+// only: a name in Omni could end the comment.
+func takeOverSteps(cluster *v1alpha1.OmniCluster) []string {
+	object := "omnicluster " + cluster.Name
+	if cluster.Namespace != "" {
+		object += " -n " + cluster.Namespace
+	}
+
+	return []string{
+		"OmniCluster " + cluster.Name + ", exported from Omni. Applied as it is, this file changes nothing in Omni, and deleting it destroys nothing there.",
+		fmt.Sprintf("1. Apply it to the namespace of OmniConnection %s, which is not in this file.", cluster.Spec.ConnectionRef.Name),
+		"2. Read the plan: kubectl get " + object + " -o jsonpath='{.status.plan.diff}'",
+		"   If it has more than the owner's mark of the Cluster, correct the documents first.",
+		"3. Change changePolicy to Apply, and apply the file again: that takes the cluster over.",
+		"   It is over when this prints nothing: kubectl get " + object + " -o jsonpath='{.status.adopting}'",
+		"4. Leave deletePolicy.orphan as it is, or change it to false: from then on deleting the OmniCluster destroys the cluster in Omni.",
+	}
+}
+
+// connectionNote are the comments of the connection's file.
+func connectionNote(options Options) []string {
+	return []string{
+		fmt.Sprintf("OmniConnection %s. If the namespace has one of this name, do not apply this: it replaces the endpoint and the Secret for every",
+			options.Connection),
+		fmt.Sprintf("cluster of that connection. The key belongs into Secret %s, which is not in this file.", options.Secret),
+	}
 }

@@ -3,14 +3,25 @@ package helm
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"strconv"
+	"strings"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
+	"helm.sh/helm/v4/pkg/release"
+	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
+	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
 	"helm.sh/helm/v4/pkg/storage/driver"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
@@ -256,4 +267,120 @@ func (c *Client) test(x *execution) error {
 	noted := c.change(x, x.request.Decision.Revision, func(record *releasev1.Release) { record.Labels[labelTested] = string(result) })
 
 	return errors.Join(err, noted)
+}
+
+// checkTexts measures and bounds the manifests inside of a record, which are one value each there: Helm parses them for every
+// comparison, upgrade and uninstallation.
+func checkTexts(ctx context.Context, record []byte) (foreign.Size, error) {
+	// Read as Helm reads it, so that nobody can show us other manifests than Helm.
+	var kept struct {
+		Manifest string `json:"manifest"`
+		Hooks    []*struct {
+			Manifest string `json:"manifest"`
+		} `json:"hooks"`
+	}
+
+	if err := json.Unmarshal(record, &kept); err != nil {
+		return foreign.Size{}, errors.New("is damaged")
+	}
+
+	texts := map[string]string{}
+
+	add := func(name, text string) {
+		// Helm separates documents in its own way, and more often than YAML does.
+		for at, document := range releaseutil.SplitManifests(text) {
+			texts[name+" "+at] = document
+		}
+	}
+
+	add("manifest", kept.Manifest)
+
+	for i, hook := range kept.Hooks {
+		if hook != nil {
+			add(fmt.Sprintf("hook %d", i), hook.Manifest)
+		}
+	}
+
+	return checkDocuments(ctx, texts)
+}
+
+// checkDocuments checks texts together, and each for itself if one is no YAML. Such a one is for Helm to refuse, as long as
+// it cannot have an alias: what one parser refuses, another may read.
+func checkDocuments(ctx context.Context, texts map[string]string) (foreign.Size, error) {
+	all := strings.Join(slices.Collect(maps.Values(texts)), drift.ManifestSeparator)
+
+	total, err := foreign.Measure(ctx, []byte(all), drift.ManifestLimits())
+	if !errors.Is(err, foreign.ErrSyntax) {
+		return total, inManifests(err)
+	}
+
+	total = foreign.Size{}
+
+	for _, text := range texts {
+		size, err := foreign.Measure(ctx, []byte(text), drift.ManifestLimits())
+		if errors.Is(err, foreign.ErrSyntax) && !(strings.Contains(text, "&") && strings.Contains(text, "*")) {
+			continue
+		}
+
+		if err != nil {
+			return foreign.Size{}, inManifests(err)
+		}
+
+		total = total.And(size)
+	}
+
+	return total, nil
+}
+
+func inManifests(err error) error {
+	if err == nil {
+		return nil
+	}
+
+	return fmt.Errorf("has manifests of which at least one %w", err)
+}
+
+// unlock marks a revision as failed whose action has no result, an uninstall among them: Helm upgrades over a failure only. Of an
+// uninstall that stays noted. If the action has a result by now, that counts.
+func (c *Client) unlock(x *execution, revision int) error {
+	return c.change(x, revision, func(record *releasev1.Release) {
+		if status := Status(record.Info.Status); !status.pending() && status != StatusUnknown && status != StatusUninstalling {
+			return
+		}
+
+		if Status(record.Info.Status) == StatusUninstalling {
+			record.Labels[labelLeftUninstalling] = strconv.Itoa(revision)
+		}
+
+		record.SetStatus(common.StatusFailed, fmt.Sprintf("was left %s by an action that never ended", record.Info.Status))
+	})
+}
+
+// change reads, changes and writes the record of a revision.
+func (c *Client) change(x *execution, revision int, change func(*releasev1.Release)) error {
+	var (
+		found release.Releaser
+		err   error
+	)
+
+	if found, err = x.config.Releases.Get(c.target.Name, revision); err != nil {
+		return fmt.Errorf("read revision %d: %w", revision, err)
+	}
+
+	record, err := asRelease(found)
+	if err != nil {
+		return err
+	}
+
+	if record.Labels == nil {
+		record.Labels = map[string]string{}
+	}
+
+	change(record)
+
+	if err := x.config.Releases.Update(record); err != nil {
+		return fmt.Errorf("write revision %d: %w", revision, err)
+	}
+
+	return nil
 }

@@ -1,3 +1,34 @@
+// Package helm runs Helm releases in workload clusters. It and its packages
+// below are the only importers of the Helm library.
+//
+// The way of a release is observe, decide, act:
+//   - Client.Observe reads what Helm's storage in the workload cluster says, from
+//     labels alone: an idle release costs one small list.
+//   - Decide is a pure function from what is wanted and what was observed to the
+//     next Decision. It needs no memory of its own.
+//   - Client.Run does one action and blocks while it waits, so call it where that
+//     holds up nobody. It reads a record once, and of the history only what Helm
+//     looks into.
+//
+// What a revision was made from is written as labels on Helm's own record of it:
+// the digest of chart, values and options, the attempt, the owner. So a restart,
+// a lost status or a new kubeconfig causes no revision. A revision that a crash
+// left pending is made again under its own number, but not while the process
+// that began it may still be at it.
+//
+// Differences between the stored manifest and the cluster are found by
+// Client.Drift with server-side dry runs.
+//
+// Errors of actions are *Error; they hold no value that came from a Secret.
+//
+// What needs no Client is in the packages below:
+//   - charts finds and downloads charts, and render has them rendered in worker processes.
+//   - values merges what a chart is rendered with.
+//   - manifest bounds and reads what came of it.
+//   - records reads and writes Helm's records within bounds.
+//   - drift compares an object with what the cluster has.
+//   - kubeclient is what stands between Helm and the cluster.
+//   - live has the tests with a real kube-apiserver.
 package helm
 
 import (
@@ -9,16 +40,20 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/kubeclient"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // FieldManager is the name under which releases own fields in the workload
@@ -156,4 +191,161 @@ func asRelease(found release.Releaser) (*releasev1.Release, error) {
 	}
 
 	return record, nil
+}
+
+// The pauses before a record is written again double from the first to the longest.
+const (
+	firstWritePause   = 500 * time.Millisecond
+	longestWritePause = 10 * time.Second
+)
+
+// execution is what one action uses. What only reads has no request.
+type execution struct {
+	config  *action.Configuration
+	storage *resumable
+	last    *lastError
+	values  *redactor
+	memory  *memoryShare // may be nil
+	older   RecordSize   // of what is kept of older revisions; see keepOlder
+	guard   *kubeclient.Guard
+
+	request Request
+	// Waiting ends with soft, everything else with hard; see Run.
+	hard, soft context.Context //nolint:containedctx // they are the action's
+}
+
+// mayChange is asked before the action changes the first thing. The error is that of an action that is not to begin any more.
+func (x *execution) mayChange() error {
+	if x.request.Begin == nil {
+		return nil
+	}
+
+	return x.request.Begin()
+}
+
+// newExecution makes what an action uses. It is asked to stop with ctx; its requests end with hard.
+func (c *Client) newExecution(ctx, hard, soft context.Context, request Request, memory *memoryShare) (*execution, error) {
+	x, err := c.open(hard, request.Values, memory)
+	if err != nil {
+		return nil, err
+	}
+
+	x.request, x.hard, x.soft = request, hard, soft
+	x.guard.TakeOwnership = request.Settings.TakeOwnership
+	x.storage.hidden, x.storage.process = request.Decision.Resume, request.Wanted.Process
+	x.storage.again = x.writeAgain
+	x.storage.owner, x.storage.hub, x.storage.generation = request.Wanted.Owner, request.Wanted.Hub, request.Wanted.Generation
+	if request.Observed != nil {
+		x.storage.list = func() (Observed, error) { return *request.Observed, nil }
+	}
+
+	// A rollback that was stopped is decided anew.
+	if action := request.Decision.Action; action == ActionInstall || action == ActionUpgrade {
+		x.storage.stopped = func() bool { return ctx.Err() != nil }
+	}
+
+	x.config.Releases.MaxHistory = request.Settings.MaxHistory
+
+	return x, nil
+}
+
+// open makes Helm's configuration for one action. All its requests end with ctx. Records that are read take memory of
+// the share, unless that is nil.
+func (c *Client) open(ctx context.Context, merged values.Values, memory *memoryShare) (*execution, error) {
+	clients, err := kubeclient.NewGetter(kubeclient.Bounded(ctx, c.target.Config), c.target.Namespace)
+	if err != nil {
+		return nil, err
+	}
+
+	last, redactor := &lastError{}, c.redactorFor(merged)
+	config := action.NewConfiguration(action.ConfigurationSetLogger(&logHandler{log: c.log, values: redactor, last: last}))
+
+	if err := config.Init(clients, c.target.Namespace, "secret"); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+
+	if err := kubeclient.RememberKinds(config, c.target.Validated); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+
+	guard := &kubeclient.Guard{Release: c.release()}
+	if err := guard.Watch(config); err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+
+	kept, err := NewRecords(ctx, config, c.target.Namespace, memory.admit)
+	if err != nil {
+		return nil, fmt.Errorf("prepare Helm: %w", err)
+	}
+
+	storage := newResumable(kept, c.target.Name, func() (Observed, error) { return c.Observe(ctx) })
+	storage.redact = redactor.redact
+	config.Releases.Driver = storage
+	guard.Hooked = func(info *resource.Info) bool { return c.namedByHook(storage, info) }
+
+	return &execution{config: config, storage: storage, last: last, values: redactor, guard: guard, memory: memory}, nil
+}
+
+// writeAgain waits before a record is written again, and reports whether there is time for that.
+func (x *execution) writeAgain(tries int) bool {
+	select {
+	case <-x.hard.Done():
+		return false
+	case <-time.After(limiter.Jitter(limiter.BackoffAfter(tries, firstWritePause, longestWritePause))):
+		return x.hard.Err() == nil
+	}
+}
+
+// redactor is what has to be kept out of the messages of one action: values, and
+// the credentials that lead to the cluster. It grows when an action finds older
+// values. It is safe for concurrent use.
+type redactor struct {
+	scrub func(text string) string // takes the credentials out; nil if there are none
+
+	mu     sync.RWMutex
+	values values.Values
+}
+
+// redactorFor keeps values and the client's own credentials out of messages.
+func (c *Client) redactorFor(merged values.Values) *redactor {
+	return &redactor{scrub: c.scrub, values: merged}
+}
+
+// scrub takes the client's credentials out of a text.
+func (c *Client) scrub(text string) string {
+	if c.target.Scrub == nil {
+		return text
+	}
+
+	return c.target.Scrub(text)
+}
+
+// redact makes a text fit for conditions and logs.
+func (d *redactor) redact(text string) string {
+	if d == nil {
+		return values.Values{}.Redact(text)
+	}
+
+	// First, or a value that is a part of a credential would leave the rest of it.
+	if d.scrub != nil {
+		text = d.scrub(text)
+	}
+
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+
+	return d.values.Redact(text)
+}
+
+// add keeps the values of an older revision out of messages, too. Which of them
+// came from a Secret is not known any more: all count that are not among today's
+// values that did not. It returns the size of what is kept for that beside what was
+// kept before.
+func (d *redactor) add(config map[string]any) (added foreign.Size) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	d.values, added = d.values.WithOlder(config)
+
+	return added
 }

@@ -186,3 +186,65 @@ func heldBy(obj *unstructured.Unstructured) string {
 
 	return ""
 }
+
+// olderGroup is the API group of the first releases of the operator with CRDs. Their objects are not moved. A hub can have
+// them beside those of our group, left over from an upgrade, or with an operator of their own that acts on the same clusters.
+const olderGroup = "omni.texas-hpc.org"
+
+// olderProblem says what to do about definitions of the older group; empty if there are none.
+func olderProblem(s *state) string {
+	if len(s.Older) == 0 {
+		return ""
+	}
+
+	return fmt.Sprintf("the definitions %s are of an older release of the operator with CRDs, which may act on the same clusters; their objects are not moved. "+
+		"Do not delete them first: take the steps of \"The older group\" in docs/how-to/migrate.md", strings.Join(s.Older, ", "))
+}
+
+// What a run has changed is told by its field manager, and what it was before only by the run's backup. Without that
+// file a later run would save, plan and move what the earlier one has made as if its user had written it, and undo
+// would restore nothing.
+
+// refuseEarlier refuses an object whose policy was set by an earlier run, if the backup does not have the object.
+func (c *Converted) refuseEarlier(old *unstructured.Unstructured, b *backup) {
+	if !madeHarmless(old) || b.has(old) {
+		return
+	}
+
+	c.refuse(strings.Join(harmlessPath(old.GetKind()), "."), "an earlier run changed this: give its backup file (`migrate run --backup`, `migrate undo --backup`). "+
+		"If that is lost, scale the old operator up, which puts its finalizers back, and write the policy that you want, "+
+		"first another one if it is the one that is there")
+	c.Object = nil
+}
+
+// stoppedEarlier returns a problem for each Deployment that an earlier run has stopped and the backup does not have.
+func stoppedEarlier(s *state, b *backup) []string {
+	if len(s.Definitions) == 0 {
+		return nil // nothing is left to move, or the run is past all this
+	}
+
+	var problems []string
+
+	for i := range s.Deployments {
+		at := &s.Deployments[i]
+		if replicas(at) > 0 || !onlyWeWrote(at, "spec", "replicas") || b != nil && sameName(b.Deployments, at) != nil {
+			continue
+		}
+
+		problems = append(problems, fmt.Sprintf("%s: an earlier run changed this (spec.replicas): give its backup file. "+
+			"If that is lost, scale it to what it had", idOf(at)))
+	}
+
+	return problems
+}
+
+// has reports whether the backup has this very object.
+func (b *backup) has(obj *unstructured.Unstructured) bool {
+	if b == nil {
+		return false
+	}
+
+	saved := sameName(b.Objects, obj)
+
+	return saved != nil && saved.GetUID() == obj.GetUID()
+}

@@ -9,9 +9,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/validation"
 )
 
 const (
@@ -233,4 +236,125 @@ func (s *state) registered() bool {
 	service, found, _ := unstructured.NestedMap(s.Registration.Object, "spec", "service")
 
 	return found && len(service) > 0
+}
+
+// object is one of our typed objects.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// kind is one of the eight kinds that both operators have.
+type kind struct {
+	Name   string
+	Plural string
+	// make returns an empty object to decode into.
+	make func() object
+	// adapt changes the object as the takeover requires, and says what that means.
+	adapt func(object) []Finding
+	// permission is the field of the spec that adapt sets only for the takeover, if it may not stay: it would let a later
+	// change of the object write over what others have made. Empty for kinds whose permission does nothing later.
+	permission string
+	// check applies the rules of our API server to an object with its defaults.
+	check func(object) (field.ErrorList, []string)
+}
+
+func (k kind) resource() schema.GroupVersionResource {
+	return v1alpha1.SchemeGroupVersion.WithResource(k.Plural)
+}
+
+// kinds are in the order of the import: an object comes after those it names, and an OmniCluster after its documents,
+// so that no plan is made without them.
+func kinds() []kind {
+	return []kind{
+		kindOf("OmniConnection", "omniconnections", adaptConnection,
+			validation.ValidateOmniConnection, validation.WarningsForOmniConnection),
+		kindOf("OmniControlPlane", "omnicontrolplanes", nothingToAdapt[*v1alpha1.OmniControlPlane],
+			validation.ValidateOmniControlPlane, validation.WarningsForOmniControlPlane),
+		kindOf("OmniWorkers", "omniworkers", nothingToAdapt[*v1alpha1.OmniWorkers],
+			validation.ValidateOmniWorkers, validation.WarningsForOmniWorkers),
+		kindOf("OmniMachine", "omnimachines", nothingToAdapt[*v1alpha1.OmniMachine],
+			validation.ValidateOmniMachine, validation.WarningsForOmniMachine),
+		kindOf("OmniCluster", "omniclusters", adaptCluster,
+			validation.ValidateOmniCluster, validation.WarningsForOmniCluster),
+		kindOf("OmniKubeconfigExport", "omnikubeconfigexports", adaptExport,
+			validation.ValidateOmniKubeconfigExport, validation.WarningsForOmniKubeconfigExport),
+		kindOf("OmniSecretSync", "omnisecretsyncs", adaptSync,
+			validation.ValidateOmniSecretSync, func(*v1alpha1.OmniSecretSync) []string { return nil }).permittedBy("adopt"),
+		kindOf("OmniHelmRelease", "omnihelmreleases", adaptRelease,
+			validation.ValidateOmniHelmRelease, validation.WarningsForOmniHelmRelease).permittedBy("takeOwnership"),
+	}
+}
+
+// kindOf combines the functions of one kind.
+func kindOf[T any, P interface {
+	*T
+	object
+}](name, plural string, adapt func(P) []Finding, validate func(P) field.ErrorList, warnings func(P) []string) kind {
+	of := func(obj object) P { return obj.(P) } //nolint:forcetypeassert // made by make, below
+
+	return kind{
+		Name: name, Plural: plural,
+		make:  func() object { return P(new(T)) },
+		adapt: func(obj object) []Finding { return adapt(of(obj)) },
+		check: func(obj object) (field.ErrorList, []string) { return validate(of(obj)), warnings(of(obj)) },
+	}
+}
+
+// permittedBy returns the kind with the field that permits its takeover.
+func (k kind) permittedBy(field string) kind {
+	k.permission = field
+
+	return k
+}
+
+// kindNamed finds a kind; the second result is false for a kind that we do not have.
+func kindNamed(name string) (kind, bool) {
+	for _, k := range kinds() {
+		if k.Name == name {
+			return k, true
+		}
+	}
+
+	return kind{}, false
+}
+
+const (
+	// chartLabel is on every object of the old operator's chart, with its name and version; theirChart begins it.
+	chartLabel = "helm.sh/chart"
+	theirChart = nameValue + "-"
+	// releaseName and releaseNamespace are Helm's marks on the objects of a release.
+	releaseName      = "meta.helm.sh/release-name"
+	releaseNamespace = "meta.helm.sh/release-namespace"
+)
+
+// namespaceWarnings warns of each Namespace of a Deployment that goes with the old installation.
+func (h *hub) namespaceWarnings(ctx context.Context, deployments []unstructured.Unstructured) ([]string, error) {
+	var warnings []string
+
+	for i := range deployments {
+		namespace, err := h.get(ctx, namespacesResource, "", deployments[i].GetNamespace())
+		if err != nil {
+			return nil, err
+		}
+
+		if namespace != nil && isInstalledWith(namespace, &deployments[i]) {
+			warnings = append(warnings, fmt.Sprintf("Namespace %s is part of the old installation: helm uninstall and kubectl delete -k delete it with "+
+				"everything in it, the Secret with Omni's key and the objects of this operator, and an annotation does not keep it. Take the commands of "+
+				"\"Uninstall the old operator\" in docs/how-to/migrate.md", namespace.GetName()))
+		}
+	}
+
+	return slices.Compact(warnings), nil
+}
+
+// isInstalledWith reports whether a Namespace belongs to the installation of a Deployment: to its Helm release, which has it
+// with namespace.create, or to the kustomization of the old operator.
+func isInstalledWith(namespace, deployment *unstructured.Unstructured) bool {
+	marks, labels := namespace.GetAnnotations(), namespace.GetLabels()
+	of := deployment.GetAnnotations()
+
+	return marks[releaseName] != "" && marks[releaseName] == of[releaseName] && marks[releaseNamespace] == of[releaseNamespace] ||
+		strings.HasPrefix(labels[chartLabel], theirChart) ||
+		labels[nameLabel] == nameValue && labels[controlPlaneLabel] == controlPlaneValue
 }

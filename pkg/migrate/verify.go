@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -252,4 +255,136 @@ func (m *Migration) letGo(ctx context.Context, c *Converted) error {
 	}
 
 	return m.patchOurs(ctx, c, map[string]any{"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion(), "managedFields": kept}})
+}
+
+// readyOf returns the condition Ready of an object if it is about the newest generation.
+func readyOf(obj *unstructured.Unstructured) (status, message string) {
+	ready := conditionReady(obj)
+	if seen, _ := ready["observedGeneration"].(int64); ready == nil || seen != 0 && seen != obj.GetGeneration() {
+		return "", "no controller has looked at it yet: is its namespace served?"
+	}
+
+	return fmt.Sprint(ready["status"]), strings.TrimSpace(fmt.Sprintf("%v: %v", ready["reason"], ready["message"]))
+}
+
+// conditionReady returns the condition Ready of an object, whatever generation it is about; nil if there is none.
+func conditionReady(obj *unstructured.Unstructured) map[string]any {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, condition := range conditions {
+		if fields, _ := condition.(map[string]any); fields["type"] == "Ready" {
+			return fields
+		}
+	}
+
+	return nil
+}
+
+// wasReady reports whether the object was Ready according to the old operator. When this command has made it let go, that was
+// for the generation before.
+func (m *Migration) wasReady(c *Converted) bool {
+	old := m.saved(c)
+	if old == nil {
+		return false
+	}
+
+	ready := conditionReady(old)
+
+	return ready != nil && ready["status"] == string(metav1.ConditionTrue)
+}
+
+// clusterType is the type of the only resource in Omni with the ownership mark.
+const clusterType = "Clusters.omni.sidero.dev"
+
+// planIsEmpty reports whether a plan changes nothing but the ownership mark of a cluster that is taken over.
+func planIsEmpty(plan *v1alpha1.OmniClusterPlan) bool {
+	if plan == nil {
+		return true
+	}
+
+	if plan.Creates > 0 || plan.Destroys > 0 || plan.OmittedChanges > 0 || plan.Destructive > 0 || plan.Updates > 1 {
+		return false
+	}
+
+	if plan.Updates == 0 {
+		return len(plan.Changes) == 0
+	}
+
+	return len(plan.Changes) == 1 && plan.Changes[0].Type == clusterType && plan.Changes[0].Action == v1alpha1.ActionUpdate && onlyMarks(plan.Diff)
+}
+
+// onlyMarks reports whether the diff of a Cluster adds our annotations and changes nothing else. The diff has one
+// line for each line of YAML; its first line names the resource.
+func onlyMarks(diff string) bool {
+	marks := 0
+
+	for line := range strings.Lines(diff) {
+		text := strings.TrimSpace(strings.TrimPrefix(line, "+"))
+
+		switch {
+		case strings.HasPrefix(line, "-"), strings.HasPrefix(line, "~"), strings.HasPrefix(line, "..."):
+			return false
+		case !strings.HasPrefix(line, "+"):
+		case strings.HasPrefix(text, v1alpha1.GroupName+"/"):
+			marks++
+		case text != "annotations:":
+			return false
+		}
+	}
+
+	return marks > 0
+}
+
+// planText formats a plan that is not empty for people.
+func planText(plan *v1alpha1.OmniClusterPlan) string {
+	var text strings.Builder
+
+	fmt.Fprintf(&text, "%d to create, %d to update, %d to destroy (%d of them take machines or objects away)\n",
+		plan.Creates, plan.Updates, plan.Destroys, plan.Destructive)
+	text.WriteString(strings.TrimRight(plan.Diff, "\n"))
+
+	return text.String()
+}
+
+// permits reports whether an object still has the permission of the takeover that this command gave it.
+func permits(c *Converted, obj *unstructured.Unstructured) bool {
+	if c.Permission == "" {
+		return false
+	}
+
+	set, _, _ := unstructured.NestedBool(obj.Object, "spec", c.Permission)
+
+	return set && weOwn(obj, "spec", c.Permission)
+}
+
+// endPermission takes the permission away from an object that is Ready, which means that it has taken over what it
+// names. With the permission, its next change could write over what somebody else made, and its deletion would delete
+// that. A permission that others have written, too, is theirs and stays.
+func (m *Migration) endPermission(ctx context.Context, c *Converted, obj *unstructured.Unstructured) error {
+	if !permits(c, obj) {
+		return nil
+	}
+
+	writers := lastWriters(obj, "spec", c.Permission)
+	delete(writers, fieldManager)
+
+	if len(writers) > 0 {
+		m.say("      %s: spec.%s stays true, because %s wrote it, too. It is not needed any more: take it out there",
+			c.ID(), c.Permission, strings.Join(slices.Sorted(maps.Keys(writers)), ", "))
+
+		return nil
+	}
+
+	return m.patchOurs(ctx, c, map[string]any{
+		"metadata": map[string]any{"resourceVersion": obj.GetResourceVersion()}, // of the object that is Ready
+		"spec":     map[string]any{c.Permission: false},
+	})
+}
+
+// whilePermitted says what has to be done about the permission of an object that is not Ready; empty if it has none.
+func whilePermitted(c *Converted, obj *unstructured.Unstructured) string {
+	if !permits(c, obj) {
+		return ""
+	}
+
+	return fmt.Sprintf("\nspec.%s stays true until it is Ready: run this again then, or set it to false", c.Permission)
 }

@@ -281,3 +281,29 @@ func containsAny(text string, parts ...string) bool {
 
 	return false
 }
+
+// KindOf shortens a COSI resource type for people: "MachineSetNodes.omni.sidero.dev" becomes "MachineSetNode".
+func KindOf(resourceType string) string {
+	name, _, _ := strings.Cut(resourceType, ".")
+
+	switch {
+	case name == "KernelArgs":
+		return name
+	case strings.HasSuffix(name, "Patches"):
+		return strings.TrimSuffix(name, "es")
+	case strings.HasSuffix(name, "Statuses"):
+		return strings.TrimSuffix(name, "es")
+	default:
+		return strings.TrimSuffix(name, "s")
+	}
+}
+
+// Effect is what the copy must show after one of our writes.
+type Effect int
+
+const (
+	EffectCreated  Effect = iota // exists, in this version or a later one
+	EffectUpdated                // this version or a later one, or gone
+	EffectTornDown               // phase tearing down, or gone
+	EffectGone                   // gone, or created again
+)

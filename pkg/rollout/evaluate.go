@@ -1,9 +1,23 @@
+// Package rollout decides by an OmniRolloutPolicy when changes of clusters may begin. It is pure: it does no I/O, and
+// the caller passes the current time.
+//
+// Two controllers use it. The controller of OmniRolloutPolicies calls Evaluate with all clusters of a policy: the
+// result is the policy's new status, with a ticket for each cluster whose changes may begin. The controller of
+// OmniClusters calls Policy.Judge, which says what one cluster's changes wait for, by the status that the other
+// controller has written. Only when Judge finds nothing does it use the cluster's ticket.
+//
+//	clusters -> Evaluate -> status.stages, status.admitted -> Judge -> may begin, or what it waits for
+//
+// Calendar says when a change may begin: in weekly windows of a time zone, and never during a freeze. Windows limit when something
+// begins, not when it ends. The windows of one Calendar are joined: if one ends while another is open, the calendar stays open.
 package rollout
 
 import (
 	"cmp"
 	"slices"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -95,4 +109,24 @@ func (p *Policy) failed(members []*Member) (shown []v1alpha1.FailedCluster, all 
 	}
 
 	return shown, all
+}
+
+// clockTolerance is how far the clocks of two processes may differ while policies are in force: each by half of it from the
+// API server's.
+const clockTolerance = time.Minute
+
+// NotAfter reads a time of a status as no later than now. A later one was written while the clock was ahead: what is counted
+// from it would not end before the clock gets there.
+func NotAfter(t *metav1.Time, now time.Time) *metav1.Time {
+	if t == nil || !t.After(now) {
+		return t
+	}
+
+	return seconds(now)
+}
+
+// isProved reports whether a version was proved by now. One that was proved later was proved while the clock was ahead: it
+// may not have run for the soak time.
+func isProved(one v1alpha1.QualifiedVersion, now time.Time) bool {
+	return !one.Since.After(now.Add(clockTolerance))
 }

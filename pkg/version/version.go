@@ -1,3 +1,4 @@
+// Package version reports which build of the program runs.
 package version
 
 import (

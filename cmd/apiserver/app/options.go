@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"k8s.io/apiserver/pkg/storage/storagebackend"
+	cliflag "k8s.io/component-base/cli/flag"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/requestbody"
@@ -188,4 +190,102 @@ func (o *Options) validateNamespaces() []error {
 	}
 
 	return errs
+}
+
+// Flags returns the flags in sections: our own first, then those of the generic API server.
+func (o *Options) Flags() cliflag.NamedFlagSets {
+	var sections cliflag.NamedFlagSets
+
+	omni := sections.FlagSet("omni")
+	omni.StringVar(&o.EtcdDataDir, "etcd-data-dir", o.EtcdDataDir,
+		"Directory of the etcd that runs inside this process and holds all objects. Made if it does not exist; "+
+			"only one process can use it. Excludes --etcd-servers.")
+	o.Embedded.addFlags(omni)
+	o.Limits.addFlags(omni)
+	omni.StringSliceVar(&o.ControllerNamespaces, "controller-namespaces", o.ControllerNamespaces,
+		"Namespaces that an omni-controller serves, comma separated. Who creates, changes or deletes an object anywhere else "+
+			"gets a warning that nobody will look at it. Empty: no warning.")
+	omni.BoolVar(&o.CheckReferences, "check-references", o.CheckReferences,
+		"Refuse an object, or a change of it, that begins to use a Secret or ConfigMap which the writer may not get in "+
+			"the management cluster. Accounts of GitOps controllers need that right then.")
+	omni.BoolVar(&o.RequireDeletionConfirmation, "require-deletion-confirmation", o.RequireDeletionConfirmation,
+		"Refuse to delete an OmniCluster before it is annotated with omni.texashpc.com/confirm-deletion=<its name>, "+
+			"unless its spec.deletePolicy.requireConfirmation says otherwise.")
+	omni.StringVar(&o.ManagementClusterName, "management-cluster-name", o.ManagementClusterName,
+		"Name of this management cluster in the ownership mark of rendered templates. Give the controller the same.")
+	omni.StringVar(&o.HubID, hub.FlagID, o.HubID, hub.FlagIDUsage)
+
+	o.Hub.AddFlags(sections.FlagSet("hub"))
+	o.Serving.AddFlags(sections.FlagSet("secure serving"))
+	o.Authentication.AddFlags(sections.FlagSet("authentication"))
+	o.Authorization.AddFlags(sections.FlagSet("authorization"))
+	o.Storage.AddFlags(sections.FlagSet("storage"))
+	o.Admission.AddFlags(sections.FlagSet("admission"))
+	o.Audit.AddFlags(sections.FlagSet("audit"))
+	o.Features.AddFlags(sections.FlagSet("features"))
+	o.Traces.AddFlags(sections.FlagSet("traces"))
+	o.addServerFlags(sections.FlagSet("generic"))
+
+	return sections
+}
+
+// LimitOptions are the flags that limit how much may be stored, and how much may be listed at the same time. 0 means
+// no limit.
+type LimitOptions struct {
+	// Stored limits objects and their bytes, per namespace and in total.
+	Stored quota.Limits
+	// ListBytes bounds the lists that are read at the same time, in bytes of what is stored.
+	ListBytes int64
+}
+
+// newLimitOptions returns the defaults. They fit into the 1 GiB of memory that the chart gives: all stored objects
+// are held decoded in memory, and a table of all of them takes four times as much while it is made.
+func newLimitOptions() LimitOptions {
+	return LimitOptions{
+		Stored: quota.Limits{
+			NamespaceObjects: 20_000, NamespaceBytes: 64 << 20,
+			Objects: 40_000, Bytes: 96 << 20,
+		},
+		ListBytes: 96 << 20,
+	}
+}
+
+func (o *LimitOptions) addFlags(flags *pflag.FlagSet) {
+	flags.Int64Var(&o.Stored.NamespaceObjects, "max-objects-per-namespace", o.Stored.NamespaceObjects,
+		"Most objects, of all kinds together, that a namespace can have. Further ones are refused with 403. 0: no limit.")
+	flags.Int64Var(&o.Stored.NamespaceBytes, "max-bytes-per-namespace", o.Stored.NamespaceBytes,
+		"Most bytes of JSON that the objects of a namespace can have. At the limit, new objects and changes that let one grow are "+
+			"refused with 403; status, deletions and changes that make one smaller are not. 0: no limit.")
+	flags.Int64Var(&o.Stored.Objects, "max-objects", o.Stored.Objects, "The same as --max-objects-per-namespace, for all namespaces together.")
+	flags.Int64Var(&o.Stored.Bytes, "max-bytes", o.Stored.Bytes,
+		"The same as --max-bytes-per-namespace, for all namespaces together. The memory has to fit: docs/concepts/limits.md says how much. "+
+			"With --etcd-data-dir at most half of --etcd-quota-backend-bytes counts.")
+	flags.Int64Var(&o.ListBytes, "max-list-bytes-in-flight", o.ListBytes,
+		"Most bytes of stored objects that are listed at the same time. Further lists wait for 10 seconds and are then answered with 429. "+
+			"One user has at most half of it; larger lists run one at a time. A table counts four times. 0: no limit.")
+}
+
+func (o *LimitOptions) validate() []error {
+	var errs []error
+
+	for _, limit := range append(o.Stored.Each(), quota.Limit{Flag: "--max-list-bytes-in-flight", Value: o.ListBytes}) {
+		if limit.Value < 0 {
+			errs = append(errs, fmt.Errorf("%s: %d is below 0; use 0 for no limit", limit.Flag, limit.Value))
+		}
+	}
+
+	return errs
+}
+
+// stored returns the limits of stored objects, given the quota of the embedded etcd; 0 stands for an external etcd,
+// whose quota is not known. The database also holds old versions and free space until they are cleaned up, so current
+// objects may take at most half of the quota.
+func (o *LimitOptions) stored(etcdQuota int64) quota.Limits {
+	limits := o.Stored
+
+	if half := etcdQuota / 2; half > 0 && (limits.Bytes == 0 || limits.Bytes > half) {
+		limits.Bytes, limits.HalfOfEtcd = half, true
+	}
+
+	return limits
 }

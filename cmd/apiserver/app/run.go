@@ -1,3 +1,6 @@
+// Package app is the command line of omni-apiserver. It parses flags into Options, completes and validates them, and
+// turns them into the configuration that pkg/apiserver runs. Around the server it starts and stops the embedded etcd with its upkeep
+// and scheduled snapshots. The commands snapshot save, restore and status are here, too.
 package app
 
 import (
@@ -7,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 	"k8s.io/component-base/metrics/legacyregistry"
 	"k8s.io/klog/v2"
 
@@ -15,6 +21,61 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
+
+const description = `omni-apiserver serves the API group omni.texashpc.com: it stores and validates
+OmniConnections, OmniClusters and the other kinds, and never calls Omni itself.
+
+It runs behind a kube-apiserver, which finds it through an APIService. Inside a cluster it needs
+--etcd-data-dir (or --etcd-servers) and a serving certificate; outside, --kubeconfig as well.`
+
+// helpColumns is the column at which the lines of --help are wrapped.
+const helpColumns = 110
+
+// NewCommand makes the omni-apiserver command. The server runs until the context ends.
+func NewCommand(ctx context.Context) *cobra.Command {
+	options := NewOptions()
+
+	command := &cobra.Command{
+		Use:   "omni-apiserver",
+		Short: "Serve the API group omni.texashpc.com",
+		Long:  description,
+		Args:  cobra.NoArgs,
+		// Version makes cobra answer --version.
+		Version: version.Get().String(),
+		// The usage has hundreds of lines; nobody would see the error above it.
+		SilenceUsage: true,
+		RunE: func(*cobra.Command, []string) error {
+			apiserver.OmitBodies()
+
+			if err := options.Complete(); err != nil {
+				return err
+			}
+
+			if err := options.Validate(); err != nil {
+				return err
+			}
+
+			return Run(ctx, options)
+		},
+	}
+
+	sections := options.Flags()
+	// Without this flag cobra would add one of its own, which also takes the shorthand -v.
+	sections.FlagSet("omni").Bool("version", false, "Print the version and exit.")
+
+	for _, section := range sections.FlagSets {
+		command.Flags().AddFlagSet(section)
+	}
+
+	command.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see omni-apiserver --help", err)
+	})
+	cliflag.SetUsageAndHelpFunc(command, sections, helpColumns)
+
+	command.AddCommand(newSnapshotCommand(ctx))
+
+	return command
+}
 
 // Run serves until the context ends. The embedded etcd starts before the server and stops after it. A stop during the
 // start is no error.
@@ -123,4 +184,35 @@ func serve(ctx context.Context, options *Options, startBy time.Time, etcd *embed
 	}
 
 	return server.Run(ctx)
+}
+
+const (
+	// shutdownDelayFlag is a flag of the library.
+	shutdownDelayFlag = "shutdown-delay-duration"
+
+	// replicaShutdownDelay is how long one of several replicas goes on serving after /readyz fails, by default. In
+	// the first half load balancers notice that; in the second half clients are sent to other replicas.
+	replicaShutdownDelay = 10 * time.Second
+)
+
+// addServerFlags adds the library's flags about serving, with help texts that say what is different here.
+func (o *Options) addServerFlags(flags *pflag.FlagSet) {
+	o.Server.AddUniversalFlags(flags)
+
+	flags.Lookup(shutdownDelayFlag).Usage = "How long to go on serving after SIGTERM while /readyz fails. In the first half " +
+		"of it load balancers notice; in the second half clients are asked to take their connections to another replica. " +
+		"Default: 10s with --etcd-servers, none with --etcd-data-dir, where there is no other replica."
+	o.shutdownDelayGiven = func() bool { return flags.Changed(shutdownDelayFlag) }
+}
+
+// completeShutdown sets the default shutdown delay. With an external etcd there can be other replicas, which take
+// over during the delay. With the embedded etcd there are none, and a delay would only make the interruption longer.
+func (o *Options) completeShutdown() {
+	if o.shutdownDelayGiven != nil && o.shutdownDelayGiven() {
+		return
+	}
+
+	if len(o.Storage.StorageConfig.Transport.ServerList) > 0 {
+		o.Server.ShutdownDelayDuration = replicaShutdownDelay
+	}
 }

@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -80,4 +83,55 @@ func (in *installation) findLeader(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// checkExportNamespaces drops the --export-namespaces in which the controller may not handle Secrets: a refused watch
+// would keep everything else from starting. Exports to those namespaces report it in their conditions.
+func (o *Options) checkExportNamespaces(ctx context.Context, hub *rest.Config) error {
+	if len(o.ExportNamespaces) == 0 {
+		return nil
+	}
+
+	config := rest.CopyConfig(hub)
+	config.Timeout = callTimeout
+
+	client, err := authorizationclient.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("check --%s: %w", flagExportNamespaces, err)
+	}
+
+	account := accountRights{client.SelfSubjectAccessReviews()}
+
+	var usable []string
+
+	for _, namespace := range o.ExportNamespaces {
+		missing, err := account.missing(ctx, exportRights(namespace))
+		if err != nil {
+			return fmt.Errorf("check --%s: namespace %q: %w", flagExportNamespaces, namespace, err)
+		}
+
+		if len(missing) == 0 {
+			usable = append(usable, namespace)
+
+			continue
+		}
+
+		klog.FromContext(ctx).Error(nil, "No kubeconfig is exported to this namespace until the service account has the right and omni-controller starts again",
+			"namespace", namespace, "lacks", missing[0].Verb+" secrets")
+	}
+
+	o.ExportNamespaces = usable
+
+	return nil
+}
+
+// exportRights are those of the controller to Secrets in a namespace of --export-namespaces.
+func exportRights(namespace string) []authorizationv1.ResourceAttributes {
+	var rights []authorizationv1.ResourceAttributes
+
+	for _, verb := range []string{"get", "list", "watch", "create", "update", "delete"} {
+		rights = append(rights, authorizationv1.ResourceAttributes{Namespace: namespace, Verb: verb, Resource: "secrets"})
+	}
+
+	return rights
 }

@@ -1,15 +1,22 @@
+// Package app is the command line of omni-controller: Options -> Validate -> Config -> Run. It connects the parts,
+// and runs the checks that have to pass before any part may start. It has no other logic.
 package app
 
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync/atomic"
+	"time"
 
+	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	ctrlmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -20,6 +27,58 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/skew"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
+
+const description = `omni-controller makes Omni follow the objects of the API group omni.texashpc.com.
+
+It serves one namespace (its own, unless --namespace says otherwise) and needs rights there only,
+and to read eight names of custom resource definitions: it refuses to start beside those of the
+operator that served the same group before, because deleting them would destroy real clusters.`
+
+// NewCommand makes the omni-controller command. The controller runs until the
+// context ends.
+func NewCommand(ctx context.Context) *cobra.Command {
+	options := NewOptions()
+
+	command := &cobra.Command{
+		Use:   "omni-controller",
+		Short: "Make Omni follow the objects of omni.texashpc.com",
+		Long:  description,
+		Args:  cobra.NoArgs,
+		// Version makes cobra answer --version.
+		Version: version.Get().String(),
+		RunE: func(*cobra.Command, []string) error {
+			if err := options.Validate(); err != nil {
+				return err
+			}
+
+			if err := setVerbosity(options.Verbosity); err != nil {
+				return err
+			}
+
+			ctrl.SetLogger(klog.NewKlogr())
+
+			return Run(ctx, options)
+		},
+	}
+
+	options.AddFlags(command.Flags())
+	command.Flags().Bool("version", false, "Print the version and exit.")
+	command.AddCommand(newCheckCommand(ctx))
+
+	return command
+}
+
+// setVerbosity sets klog's verbosity, which klog takes only from its own flag.
+func setVerbosity(verbosity int) error {
+	flags := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(flags)
+
+	if err := flags.Set("v", strconv.Itoa(verbosity)); err != nil {
+		return fmt.Errorf("set the verbosity of the log: %w", err)
+	}
+
+	return nil
+}
 
 // Run starts the controllers and returns when the context ends. A stop while it waits for the API is no error.
 func Run(ctx context.Context, options *Options) error {
@@ -230,3 +289,29 @@ func (a *afterSync) Start(ctx context.Context) error {
 
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (a *afterSync) NeedLeaderElection() bool { return false }
+
+// until repeats a check until it succeeds, or waiting does not help (errRefused), or the context ends, and returns the last result.
+// Before each pause, waits is called with the reason.
+func until(ctx context.Context, pause time.Duration, check func(context.Context) error, waits func(reason error)) error {
+	var reason error
+
+	for {
+		err := check(ctx)
+		if err == nil || errors.Is(err, errRefused) {
+			return err
+		}
+
+		// The end of the context cut this attempt short: its error says less than the one before.
+		if reason == nil || ctx.Err() == nil {
+			reason = err
+		}
+
+		waits(reason)
+
+		select {
+		case <-ctx.Done():
+			return reason
+		case <-time.After(pause):
+		}
+	}
+}

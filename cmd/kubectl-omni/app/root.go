@@ -1,17 +1,25 @@
+// Package app is the command line of kubectl omni: a file for each command. Commands read and write through the API with the
+// user's own rights; none reads the content of a Secret, and only migrate their metadata. What a command shows is decided by pure
+// functions, and golden files hold it.
 package app
 
 import (
+	"bufio"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -19,7 +27,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
@@ -208,4 +218,130 @@ func (t *tool) config() (*rest.Config, error) {
 	config.WarningHandler = rest.NewWarningWriter(t.ErrOut, rest.WarningWriterOptions{Deduplicate: true, Color: t.colour})
 
 	return config, nil
+}
+
+// completeClusters offers the names of the OmniClusters of the namespace to the shell. It reads their metadata only: each
+// press of the key asks anew.
+func (t *tool) completeClusters(command *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	namespace, err := t.namespace()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	client, err := t.metadataClient()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	clusters, err := client.Resource(v1alpha1.SchemeGroupVersion.WithResource("omniclusters")).Namespace(namespace).List(command.Context(), metav1.ListOptions{})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+
+	var names []string
+
+	for i := range clusters.Items {
+		if name := clusters.Items[i].Name; strings.HasPrefix(name, begun) {
+			names = append(names, name)
+		}
+	}
+
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+var errNotConfirmed = errors.New("nothing was done: it was not confirmed")
+
+// these counts changes that were shown.
+func these(number int) string {
+	if number == 1 {
+		return "this change"
+	}
+
+	return fmt.Sprintf("these %d changes", number)
+}
+
+// confirm asks a question; anything but yes is no, and so is an interruption.
+func (t *tool) confirm(ctx context.Context, question string) error {
+	if _, err := fmt.Fprintf(t.ErrOut, "%s [y/N]: ", question); err != nil {
+		return err
+	}
+
+	answer, err := untilDone(ctx, func() (string, error) { return bufio.NewReader(t.In).ReadString('\n') })
+	if answer = strings.ToLower(strings.TrimSpace(answer)); err != nil && answer == "" || answer != "y" && answer != "yes" {
+		return errNotConfirmed
+	}
+
+	return nil
+}
+
+// untilDone waits for a call that knows no context until the context is done. A call that has not ended then is left to itself: the
+// process is about to end.
+func untilDone[T any](ctx context.Context, call func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+
+	ended := make(chan result, 1)
+
+	go func() {
+		value, err := call()
+		ended <- result{value, err}
+	}()
+
+	select {
+	case got := <-ended:
+		return got.value, got.err
+	case <-ctx.Done():
+		var none T
+
+		return none, context.Cause(ctx)
+	}
+}
+
+// asked reports whether there is -o.
+func asked(format *genericclioptions.PrintFlags) bool {
+	return format.OutputFormat != nil && *format.OutputFormat != ""
+}
+
+// print writes an object as -o asks for.
+func (t *tool) print(format *genericclioptions.PrintFlags, object runtime.Object) error {
+	printer, err := format.ToPrinter()
+	if err != nil {
+		return err
+	}
+
+	return printer.PrintObj(object, t.Out)
+}
+
+// addFormat adds -o to a command whose result is no object of the API.
+func addFormat(flags *pflag.FlagSet) *string {
+	return flags.StringP("output", "o", "", "Print json or yaml, for programs, instead of what is for people.")
+}
+
+// encode writes what is no object of the API, as -o asks for; done is false without -o.
+func (t *tool) encode(format string, value any) (done bool, err error) {
+	var text []byte
+
+	switch format {
+	case "":
+		return false, nil
+	case "json":
+		text, err = json.MarshalIndent(value, "", "    ")
+		text = append(text, '\n')
+	case "yaml":
+		text, err = yaml.Marshal(value)
+	default:
+		return true, fmt.Errorf("-o %s: it is json or yaml", format)
+	}
+
+	if err == nil {
+		_, err = t.Out.Write(text)
+	}
+
+	return true, err
 }

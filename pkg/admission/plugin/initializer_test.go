@@ -19,10 +19,12 @@ type initialized struct {
 	checks     bool
 }
 
-func (p *initialized) SetInformers(factory externalversions.SharedInformerFactory) { p.informers = factory }
-func (p *initialized) SetControllerNamespaces(namespaces []string)                 { p.namespaces = namespaces }
-func (p *initialized) SetCheckReferences(on bool)                                  { p.checks = on }
-func (p *initialized) ValidateInitialization() error                               { return nil }
+func (p *initialized) SetInformers(factory externalversions.SharedInformerFactory) {
+	p.informers = factory
+}
+func (p *initialized) SetControllerNamespaces(namespaces []string) { p.namespaces = namespaces }
+func (p *initialized) SetCheckReferences(on bool)                  { p.checks = on }
+func (p *initialized) ValidateInitialization() error               { return nil }
 
 func TestInitialize(t *testing.T) {
 	factory := externalversions.NewSharedInformerFactory(fake.NewClientset(), 0)

@@ -3,6 +3,8 @@ package embeddedetcd
 import (
 	"context"
 	"errors"
+	"io"
+	"sync"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -153,4 +155,125 @@ func (w inProcessWatch) Watch(stream pb.Watch_WatchServer) error {
 	defer w.callers.exit()
 
 	return w.WatchServer.Watch(stream)
+}
+
+// callers counts the calls of etcd in this process, and closes their clients. etcd waits for none of them when it stops,
+// and a call that reads a closed database crashes the process.
+type callers struct {
+	ending context.Context //nolint:containedctx // of the server
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	ended bool
+	calls sync.WaitGroup
+}
+
+func newCallers() *callers {
+	c := new(callers)
+	c.ending, c.cancel = context.WithCancel(context.Background())
+
+	return c
+}
+
+// enter lets a call into etcd, until its exit. After the end it lets none in.
+func (c *callers) enter() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if c.ended {
+		return rpctypes.ErrGRPCStopped
+	}
+
+	c.calls.Add(1)
+
+	return nil
+}
+
+func (c *callers) exit() { c.calls.Done() }
+
+// closeAtEnd makes the end close the client, if nobody does before.
+func (c *callers) closeAtEnd(client *clientv3.Client) {
+	forget := context.AfterFunc(c.ending, func() { _ = client.Close() }) // who got the client may close it as well
+	context.AfterFunc(client.Ctx(), func() { forget() })
+}
+
+// end lets no more calls in, closes the clients, which ends their watches, and waits until every call has left.
+func (c *callers) end() {
+	c.mu.Lock()
+	c.ended = true
+	c.mu.Unlock()
+
+	c.cancel()
+	c.calls.Wait()
+}
+
+// chunkStream takes the chunks of a read from etcd to its client: both halves of a RangeStream. etcd waits with the next
+// chunk until the client has taken this one.
+type chunkStream struct {
+	grpc.ClientStream // nil: the client of etcd only receives
+
+	ctx    context.Context //nolint:containedctx // the stream's, as gRPC has it
+	chunks chan *pb.RangeStreamResponse
+	err    error // why there are no more chunks; written before chunks is closed
+}
+
+func newChunkStream(ctx context.Context) *chunkStream {
+	return &chunkStream{ctx: ctx, chunks: make(chan *pb.RangeStreamResponse)}
+}
+
+// fill makes etcd send all chunks.
+func (s *chunkStream) fill(serve func(pb.KV_RangeStreamServer) error) {
+	defer close(s.chunks)
+
+	s.err = serve(chunkSender{to: s})
+	if s.err == nil {
+		s.err = io.EOF
+	}
+}
+
+// Recv returns the next chunk, and after the last io.EOF.
+func (s *chunkStream) Recv() (*pb.RangeStreamResponse, error) {
+	chunk, more := <-s.chunks
+	if !more {
+		return nil, s.err
+	}
+
+	return chunk, nil
+}
+
+// chunkSender is etcd's half.
+type chunkSender struct {
+	grpc.ServerStream // nil: etcd only sends
+
+	to *chunkStream
+}
+
+// Context is the stream's.
+func (s chunkSender) Context() context.Context { return s.to.ctx }
+
+// Send waits until the client takes the chunk.
+func (s chunkSender) Send(chunk *pb.RangeStreamResponse) error {
+	select {
+	case s.to.chunks <- chunk:
+		return nil
+	case <-s.to.ctx.Done():
+		return s.to.ctx.Err()
+	}
+}
+
+// noSpaceRemedy is added after etcd's own text, which clients search for.
+const noSpaceRemedy = ": the database of omni-apiserver is full. Reading works, and so does deleting objects without " +
+	"finalizers; free space comes back by itself, mostly within a minute. To write again at once, start omni-apiserver with a " +
+	"higher --etcd-quota-backend-bytes"
+
+// withRemedy adds the remedy to the error of a write that was refused for space, because users see that error unchanged.
+// It returns other errors as they are.
+func withRemedy(err error) error {
+	if err == nil || !errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) {
+		return err
+	}
+
+	known := status.Convert(err)
+
+	return status.Error(known.Code(), known.Message()+noSpaceRemedy) // gRPC's own error
 }

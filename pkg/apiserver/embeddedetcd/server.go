@@ -1,18 +1,33 @@
+// Package embeddedetcd runs an etcd server inside omni-apiserver, which stores its objects there if it is given a
+// data directory.
+//
+// The etcd is a single member, reachable only through a unix socket inside the data directory. Every acknowledged
+// write was synced to disk. A lock file keeps a second process away from the directory. The API server's storage
+// layer compacts old revisions, as with any etcd.
+//
+// Keeper maintains the database while it runs. The API server's storage layer compacts old revisions every few minutes. Their
+// pages stay in the file as free space; when there is much of it, Keeper defragments the file. When the file reaches its quota,
+// etcd raises an alarm and refuses writes until somebody frees space and clears the alarm. Keeper does both as soon as it is
+// possible, and until then reports what is wrong.
 package embeddedetcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/server/v3/embed"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/snapshot"
 )
@@ -290,4 +305,154 @@ func (s *Server) WhileRunning(ctx context.Context) (context.Context, context.Can
 	}()
 
 	return ctx, func() { cancel(context.Canceled) }
+}
+
+// Limits of the database of the embedded etcd, in bytes of its file.
+const (
+	// DefaultQuota is etcd's own default, and room for some 100,000 clusters.
+	DefaultQuota int64 = 2 << 30
+	// MinQuota is below what any useful database needs.
+	MinQuota int64 = 64 << 20
+	// MaxQuota is the size that etcd's authors advise not to exceed: a start and a defragmentation read the whole
+	// file.
+	MaxQuota int64 = 8 << 30
+)
+
+// settings are the choices that options make for Start.
+type settings struct {
+	quota     int64
+	snapshots string
+	open      opener        // of the database
+	timeout   time.Duration // for etcd to be ready, when it has opened its files
+}
+
+// Option is a choice about the embedded etcd.
+type Option func(*settings)
+
+// Quota limits the database file, in bytes. At the limit etcd refuses writes, and goes on serving
+// reads and deletions. Default: DefaultQuota.
+func Quota(bytes int64) Option { return func(s *settings) { s.quota = bytes } }
+
+// Snapshots names the directory of the scheduled snapshots. Start refuses to begin without data if the newest
+// snapshot there has objects or cannot be read. Default: no directory is checked.
+func Snapshots(dir string) Option { return func(s *settings) { s.snapshots = dir } }
+
+const (
+	socketName = "etcd.sock"
+	// maxSocketPath is what fits into a sockaddr_un everywhere (104 bytes on BSD, 108 on Linux).
+	maxSocketPath = 103
+	endpointStart = "unix://"
+)
+
+// newSocket returns the path at which etcd listens. It lies in the data directory, whose mode keeps other users out.
+func newSocket(dataDir string) (string, error) {
+	path := filepath.Join(dataDir, socketName)
+	if len(path) > maxSocketPath {
+		return "", fmt.Errorf("%s is too long for a socket: give an --etcd-data-dir of at most %d bytes", path, maxSocketPath-len("/"+socketName))
+	}
+
+	// A killed process left this socket. Nobody listens on it: the directory is locked.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("remove an old socket: %w", err)
+	}
+
+	return path, nil
+}
+
+// EndpointOf returns the endpoint by which another process reaches the server that runs on the directory. It fails if
+// no server was ever started there; that a server was killed shows only when the endpoint is dialed. The process must
+// run as the same user, or as root.
+func EndpointOf(dataDir string) (string, error) {
+	path, err := filepath.Abs(filepath.Join(dataDir, socketName))
+	if err != nil {
+		return "", fmt.Errorf("find the etcd data directory: %w", err)
+	}
+
+	switch _, err := os.Stat(path); {
+	case errors.Is(err, os.ErrNotExist):
+		return "", fmt.Errorf("no omni-apiserver runs with --etcd-data-dir=%s: give the directory of the running "+
+			"one, in the same container", dataDir)
+	case err != nil:
+		return "", fmt.Errorf("find the socket of etcd: %w", err)
+	}
+
+	return endpointStart + path, nil
+}
+
+// logger is etcd's log: warnings and worse, on standard error.
+type logger struct {
+	zap   *zap.Logger
+	level zap.AtomicLevel
+}
+
+// newLogger makes the log of an etcd on the directory.
+func newLogger(dataDir string) (*logger, error) {
+	level := zap.NewAtomicLevelAt(zapcore.WarnLevel)
+
+	config := zap.NewProductionConfig()
+	config.Level = level
+	config.DisableStacktrace = true
+	config.EncoderConfig.EncodeTime = zapcore.RFC3339TimeEncoder
+
+	last := lastWords{dataDir: dataDir}
+
+	made, err := config.Build(zap.WithFatalHook(last), zap.WithPanicHook(last))
+	if err != nil {
+		return nil, fmt.Errorf("make the log of etcd: %w", err)
+	}
+
+	return &logger{zap: made.Named("etcd"), level: level}, nil
+}
+
+// silence drops further messages after a requested stop: etcd reports each listener that closes as an error.
+func (l *logger) silence() { l.level.SetLevel(zapcore.PanicLevel) }
+
+// lastWords ends the process when etcd logs a fatal error, from whatever goroutine, and first logs what to do: etcd's
+// own message is for its authors, and a panic would bury it below the stacks of all goroutines.
+type lastWords struct{ dataDir string }
+
+// OnWrite implements zapcore.CheckWriteHook.
+func (l lastWords) OnWrite(entry *zapcore.CheckedEntry, fields []zapcore.Field) {
+	reason := entry.Message
+
+	for _, field := range fields {
+		if err, ok := field.Interface.(error); ok {
+			reason += ": " + err.Error()
+		}
+	}
+
+	fmt.Fprintf(os.Stderr, "omni-apiserver ends, because its etcd on %s cannot go on (%s): %s\n", l.dataDir, reason, cmp.Or(remedy(reason), tryAgain))
+	os.Exit(1)
+}
+
+// tryAgain is the remedy for unknown reasons.
+const tryAgain = "start it again; if that happens each time, the data is damaged: restore a snapshot (omni-apiserver snapshot restore --help)"
+
+// diskFails is the remedy for a disk that does not read or write.
+const diskFails = "the disk fails: look at the volume and at its node, then start again; if the data is damaged, restore a snapshot"
+
+// makeRoom is the remedy for a full disk.
+const makeRoom = "enlarge the volume, or remove from it what nobody needs, such as old snapshots and " + replacedPrefix + "<time>; then start again"
+
+// remedy says what to do about a fatal error, for people who know nothing of etcd; empty for an unknown reason.
+func remedy(reason string) string {
+	about := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(reason, word) })
+	}
+
+	switch {
+	case about("invalid downgrade"):
+		return "the data directory was used by a newer omni-apiserver: run that version again, or restore a snapshot from before its upgrade"
+	case about("no space left on device", "disk quota exceeded"):
+		return "the disk is full, and nothing that was acknowledged is lost: " + makeRoom
+	case about("input/output error", "read-only file system"):
+		return diskFails
+	case about("failed to repair WAL"): // it copies the file first, and does not say what failed
+		return "the end of its log is torn, and to mend it takes 64 MB of free space: " + makeRoom +
+			"; only if that does not help, restore a snapshot (omni-apiserver snapshot restore --help)"
+	case about("WAL", "wal:", "crc mismatch", "raft log corrupted"):
+		return "its log is damaged: restore a snapshot (omni-apiserver snapshot restore --help)"
+	}
+
+	return ""
 }

@@ -1,11 +1,18 @@
+// Package lists bounds the memory that lists of our kinds, and templates, take: how many are read at the same time, and what the
+// answer to each of them needs while it is encoded.
+//
+// pkg/apiserver is the only user, and has the tests with a running server: Bound becomes one of its handlers.
+// pkg/registry/quota knows how much is stored, and so what a list may cost.
 package lists
 
 import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"time"
 
+	"github.com/munnerz/goautoneg"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
@@ -113,4 +120,63 @@ func admit(r *http.Request, budget *listBudget, ledger *quota.Ledger, cost func(
 	}
 
 	return giveBack, nil
+}
+
+// plainTables encodes tables, and lists of metadata, as JSON without white space, and reports whether a request asks for
+// one. Indented JSON of a table with deeply nested objects can take a hundred times the size of the objects, and nobody
+// reads it: kubectl prints tables itself.
+func plainTables(r *http.Request) (plain *http.Request, table bool) {
+	parts, table := strings.Split(r.Header.Get("Accept"), ","), false
+
+	for i, part := range parts {
+		// The parser of the library: what is written in another way is understood in the same. The clauses keep their places,
+		// because those of the same weight are tried in their order.
+		for _, clause := range goautoneg.ParseAccept(part) { // one, or none if it is malformed
+			if isTable(clause) {
+				parts[i], table = plainClause(part, clause), true
+			}
+		}
+	}
+
+	if !table {
+		return r, false
+	}
+
+	plain = r.Clone(r.Context())
+	plain.Header.Set("Accept", strings.Join(parts, ","))
+
+	query := plain.URL.Query()
+	query.Set("pretty", "false")
+	plain.URL.RawQuery = query.Encode()
+
+	return plain, true
+}
+
+// isTable reports whether a clause of an Accept header asks for another kind than that of the objects.
+func isTable(clause goautoneg.Accept) bool {
+	for _, name := range []string{"as", "g", "v"} {
+		if _, found := clause.Params[name]; found {
+			return true
+		}
+	}
+
+	return false
+}
+
+// plainClause returns a clause of an Accept header with JSON in place of YAML, and without a wish for white space. All else
+// stays as it was written.
+func plainClause(text string, clause goautoneg.Accept) string {
+	parts := strings.Split(text, ";")
+
+	if clause.Type+"/"+clause.SubType == runtime.ContentTypeYAML {
+		parts[0] = runtime.ContentTypeJSON
+	}
+
+	for i, parameter := range parts[1:] {
+		if name, _, _ := strings.Cut(parameter, "="); strings.Trim(name, " ") == "pretty" {
+			parts[i+1] = "pretty=0"
+		}
+	}
+
+	return strings.Join(parts, ";")
 }

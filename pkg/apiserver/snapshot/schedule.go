@@ -7,10 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"k8s.io/component-base/metrics"
 	"k8s.io/klog/v2"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 const (
@@ -190,4 +194,99 @@ func surplus(found []Scheduled, limit int, keep string) []string {
 	}
 
 	return paths
+}
+
+// Names of scheduled snapshots: only files of exactly this form are ever counted or removed.
+const (
+	namePrefix = "omni-"
+	nameSuffix = ".db"
+)
+
+// Scheduled is a file in a directory of scheduled snapshots.
+type Scheduled struct {
+	// Path is the file.
+	Path string
+	// Taken is when the snapshot was taken, from its name.
+	Taken time.Time
+	// Size is that of the file, in bytes.
+	Size int64
+}
+
+// nameAt is the file name of a snapshot taken at a time.
+func nameAt(taken time.Time) string {
+	return namePrefix + taken.UTC().Format(words.TimeInNames) + nameSuffix
+}
+
+// takenAt reads the time of a file name, if it is one that nameAt makes.
+func takenAt(name string) (time.Time, bool) {
+	text, found := strings.CutPrefix(name, namePrefix)
+	text, isDB := strings.CutSuffix(text, nameSuffix)
+
+	taken, err := time.Parse(words.TimeInNames, text)
+
+	return taken, found && isDB && err == nil && nameAt(taken) == name
+}
+
+// InDirectory returns the scheduled snapshots in a directory, oldest first. It does not verify them.
+// A directory that does not exist has none.
+func InDirectory(dir string) ([]Scheduled, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+
+	if err != nil {
+		return nil, fmt.Errorf("list the snapshots: %w", err)
+	}
+
+	var found []Scheduled
+
+	for _, entry := range entries { // sorted by name, so by time
+		taken, ok := takenAt(entry.Name())
+
+		info, err := entry.Info()
+		if !ok || err != nil || !info.Mode().IsRegular() {
+			continue
+		}
+
+		found = append(found, Scheduled{Path: filepath.Join(dir, entry.Name()), Taken: taken, Size: info.Size()})
+	}
+
+	return found, nil
+}
+
+// Metrics are those of a schedule. Make them with NewMetrics.
+type Metrics struct {
+	lastSuccess *metrics.Gauge
+	lastSize    *metrics.Gauge
+	failures    *metrics.Counter
+}
+
+// NewMetrics makes the metrics and registers them, for example with legacyregistry.Register.
+func NewMetrics(register func(metrics.Registerable) error) (*Metrics, error) {
+	m := &Metrics{
+		lastSuccess: metrics.NewGauge(&metrics.GaugeOpts{
+			Name: "omni_apiserver_etcd_snapshot_last_success_timestamp_seconds",
+			Help: "When the newest scheduled snapshot of the embedded etcd was taken, in seconds since 1970. 0 if there is none.",
+		}),
+		lastSize: metrics.NewGauge(&metrics.GaugeOpts{
+			Name: "omni_apiserver_etcd_snapshot_last_size_bytes",
+			Help: "Size of the newest scheduled snapshot of the embedded etcd.",
+		}),
+		failures: metrics.NewCounter(&metrics.CounterOpts{
+			Name: "omni_apiserver_etcd_snapshot_failures_total",
+			Help: "Scheduled snapshots of the embedded etcd that failed. The log says why.",
+		}),
+	}
+
+	if err := errors.Join(register(m.lastSuccess), register(m.lastSize), register(m.failures)); err != nil {
+		return nil, fmt.Errorf("register the metrics of snapshots: %w", err)
+	}
+
+	return m, nil
+}
+
+func (m *Metrics) succeeded(at time.Time, size int64) {
+	m.lastSuccess.Set(float64(at.Unix()))
+	m.lastSize.Set(float64(size))
 }

@@ -1,3 +1,9 @@
+// Package kubeconfigsecret releases the Secrets that package clusteraccess protects with a finalizer.
+//
+// A Secret with a kubeconfig carries v1alpha1.KubeconfigInUseFinalizer while an OmniSecretSync or OmniHelmRelease may
+// need it to clean up: when a whole namespace is deleted at once, the Secret must not go before the releases are
+// uninstalled. If only the Secret is deleted, it is released after a moment, unless
+// the namespace is being deleted, or may be: while omni-apiserver is away, its objects cannot be.
 package kubeconfigsecret
 
 import (
@@ -148,4 +154,34 @@ func (r *reconciler) use(ctx context.Context, secret types.NamespacedName) (use,
 	}
 
 	return found, nil
+}
+
+// grace is how long a deleted Secret waits for its users to be deleted as well.
+// The namespace controller deletes kind after kind, within seconds.
+const grace = 30 * time.Second
+
+// use has the facts that decide whether a Secret is still needed.
+type use struct {
+	users    int // objects that name the Secret
+	leaving  int // of these, those that are being deleted and have not cleaned up yet
+	deleting bool
+	since    time.Duration // since the deletion of the Secret
+
+	namespaceGoes bool // so the users will be deleted, too, also if that fails for now
+}
+
+// decide reports whether to release the Secret, and if not, when to check again (0: when something changes).
+func (u use) decide() (letGo bool, again time.Duration) {
+	switch {
+	case u.users == 0:
+		return true, 0
+	case !u.deleting, u.leaving > 0:
+		return false, 0
+	case u.since < grace:
+		return false, grace - u.since
+	case u.namespaceGoes:
+		return false, grace
+	default:
+		return true, 0
+	}
 }

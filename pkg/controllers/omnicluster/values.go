@@ -1,13 +1,18 @@
 package omnicluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
@@ -104,4 +109,91 @@ func explainValue(err error) error {
 	}
 
 	return &UnreadableValueError{err}
+}
+
+// maxValueBytes bounds the texts of all valueFrom of one cluster together, in bytes. They are part of one template,
+// which is parsed several times.
+const maxValueBytes = 8 << 20
+
+// valueLimits bound one text of valueFrom: a patch, which Omni's rules decode, or manifests.
+//
+//nolint:gochecknoglobals // a constant, but Go has none of this type
+var valueLimits = foreign.Limits{Bytes: 1 << 20, Depth: 128, Nodes: 100_000, Expanded: 4 << 20}
+
+// boundedValues refuses texts that would take much memory when they are decoded. It leaves a text that is not YAML to
+// Omni's rules, unless it seems to have aliases: another parser may accept what one parser refuses.
+func boundedValues(ctx context.Context, read template.ValueFunc) template.ValueFunc {
+	total := 0
+
+	return func(source v1alpha1.ValueSource) (string, error) {
+		text, err := read(source)
+		if err != nil {
+			return "", err
+		}
+
+		if total += len(text); total > maxValueBytes {
+			return "", fmt.Errorf("with the texts before it, it %w", &foreign.LimitError{What: foreign.Bytes, Limit: maxValueBytes})
+		}
+
+		err = foreign.Check(ctx, []byte(text), valueLimits)
+
+		switch {
+		case err == nil, errors.Is(err, foreign.ErrSyntax) && !mayHaveAliases([]byte(text)):
+			return text, nil
+		case ctx.Err() != nil:
+			return "", &UnreadableValueError{ctx.Err()}
+		default:
+			return "", err
+		}
+	}
+}
+
+func mayHaveAliases(text []byte) bool {
+	return bytes.ContainsRune(text, '&') && bytes.ContainsRune(text, '*')
+}
+
+// leafLimits bound the values in which single secrets are looked for. The largest
+// Secret has 1 MiB.
+//
+//nolint:gochecknoglobals // a constant
+var leafLimits = foreign.Limits{Bytes: 1 << 20, Depth: 100, Nodes: 100_000, Expanded: 1 << 20}
+
+// SecretTexts removes the content of Secrets from texts. Errors of Omni's own rules quote what they refuse, in whole or in
+// part. From records the content. Without any, also as nil, it leaves a text as it is.
+type SecretTexts struct {
+	values [][]byte
+}
+
+// add records a value that was read from a Secret.
+func (s *SecretTexts) add(value []byte) { s.values = append(s.values, value) }
+
+// Clean removes the values from a text, and the leaves of values that are YAML: a leaf that is short, or written with
+// quotes, is a secret of its own.
+func (s *SecretTexts) Clean(ctx context.Context, text string) string {
+	if s == nil || len(s.values) == 0 {
+		return text
+	}
+
+	found := &redact.Secrets{}
+
+	for _, value := range s.values {
+		found.Add(string(value))
+
+		documents, err := foreign.Documents(ctx, value, leafLimits)
+		if err != nil {
+			continue // it is one text then
+		}
+
+		for _, document := range documents {
+			decoder := json.NewDecoder(bytes.NewReader(document))
+			decoder.UseNumber()
+
+			var tree any
+			if err := decoder.Decode(&tree); err == nil {
+				found.Add(redact.Leaves(tree)...)
+			}
+		}
+	}
+
+	return found.Remove(text)
 }

@@ -1,13 +1,26 @@
+// Package omnihelmrelease is the controller of OmniHelmRelease: it decides when a Helm release in a workload cluster is
+// checked, which action comes next, and what the status says. Package helm carries the actions out.
+//
+// The phases of a run, each in the file of its name: which chart (chart) and which values (values); to whom the release
+// belongs (ownership); the desired release (wanted), the next action and whether it may begin (release, depends,
+// retry), and whether it is still wanted when it is about to change something (basis); the tests (test) and the live objects
+// (drift); a deletion (delete); the status, events and errors (status, events, failure).
+//
+// Actions take long, so none runs on a worker: action.go prepares one, and runner.go runs it outside of the reconciler,
+// a limited number at once, and triggers the object when it has ended. Calls that may take long are made in the same
+// way, by package asynccache.
 package omnihelmrelease
 
 import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +30,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/drift"
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/asynccache"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -236,4 +250,111 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error
 	}
 
 	return outcome, err
+}
+
+// scope is what the phases of one run share. Fields are empty until their phase
+// has run.
+type scope struct {
+	release *v1alpha1.OmniHelmRelease
+	last    job // as it was when the run began
+
+	source   charts.Source // of the chart
+	key      string        // of source
+	resolved *charts.Resolved
+	away     *loop.Outcome // of what needs the archive while the repository is away; nil: it is not
+	values   values.Values
+	opened   *clusteraccess.Opened
+	engine   engine
+	observed *helm.Observed // only if the release is this object's, nobody's, or about to be taken over
+	want     helm.Wanted
+	decision helm.Decision
+
+	done  bool // the release is as wanted
+	waits bool // it keeps its place among those that wait for a slot
+	seen  bool // by a deletion: there is one of the name
+}
+
+// latest returns the newest revision, or nil.
+func (s *scope) latest() *helm.Revision {
+	if s.observed == nil {
+		return nil
+	}
+
+	return s.observed.Latest()
+}
+
+// told reports whether the status has the last result of a phase for the current generation, and the result of the last
+// action. A call that takes long then leaves it as it is: a condition that is checked again and again must not change
+// back and forth.
+func (s *scope) told(condition string) bool {
+	status := &s.release.Status
+	if status.ObservedGeneration != s.release.Generation {
+		return false
+	}
+
+	if !s.last.ended.IsZero() && (status.LastActionTime == nil || status.LastActionTime.Time.Before(words.StoredTime(s.last.ended).Time)) {
+		return false
+	}
+
+	last := apimeta.FindStatusCondition(status.Conditions, condition)
+
+	return last != nil && last.ObservedGeneration == s.release.Generation && last.Reason != v1alpha1.ReasonBlocked
+}
+
+// asking returns the outcome of a phase while its call has no result yet.
+func (s *scope) asking(condition, format string, args ...any) loop.Outcome {
+	s.waits = true
+
+	if s.told(condition) {
+		return loop.Postpone(questionTimeout, v1alpha1.ReasonProgressing, format, args...)
+	}
+
+	return loop.Wait(0, v1alpha1.ReasonProgressing, format, args...)
+}
+
+// test runs the chart's tests, once for each revision.
+func (r *reconciler) test(_ context.Context, s *scope) (loop.Outcome, error) {
+	if !s.release.Spec.Test.Enable {
+		return loop.Skip(v1alpha1.ReasonDisabled, "spec.test.enable is not set"), nil
+	}
+
+	if s.decision.Action == helm.ActionTest {
+		if testsAreVain(s) {
+			return testsFailed(s, failureReason(s.last.err), fmt.Sprintf("the result of the tests cannot be noted: %s. They run again with the next "+
+				"revision, or when the annotation %s gets a new value", s.last.err, v1alpha1.AnnotationReconcileRequestedAt)), nil
+		}
+
+		if at := notBefore(s.release, s.last, s.decision, r.options.Now()); at.After(r.options.Now()) {
+			return loop.Wait(at.Sub(r.options.Now()), failureReason(s.last.err), "%s", s.last.err), nil
+		}
+
+		return r.begin(s, helm.ActionTest, r.action(s)), nil
+	}
+
+	if s.latest().Tested == helm.TestsPassed {
+		return loop.Continue(v1alpha1.ReasonTestsPassed, "%s; its tests passed", deployed(s)), nil
+	}
+
+	said := "a test failed"
+	if s.last.action == helm.ActionTest && s.last.err != nil {
+		said = s.last.err.Error()
+	}
+
+	return testsFailed(s, v1alpha1.ReasonTestsFailed, said+". The tests run again with the next revision"), nil
+}
+
+// testsFailed returns the outcome for failed tests, as far as they count.
+func testsFailed(s *scope, reason, said string) loop.Outcome {
+	if s.release.Spec.Test.IgnoreFailures {
+		return loop.Note(reason, "%s; %s (spec.test.ignoreFailures is set)", deployed(s), said)
+	}
+
+	return loop.Stall(reason, "%s; %s", deployed(s), said)
+}
+
+// testsAreVain reports whether the tests were run as often as an action is tried, and no result could be recorded. A
+// cluster that cannot be reached is waited for.
+func testsAreVain(s *scope) bool {
+	return s.last.action == helm.ActionTest && s.last.attempt == s.want.Attempt && s.last.failed() && s.last.failedInRow > s.want.Retries &&
+		!interrupted(s.last.err) && failureReason(s.last.err) != v1alpha1.ReasonClusterUnreachable
 }

@@ -13,6 +13,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -267,4 +268,43 @@ func nonNil(m map[string]string) map[string]string {
 	}
 
 	return m
+}
+
+// mayWrite decides whether the controller writes to the namespace of the target. The API server has checked whether the
+// user may.
+func (r *reconciler) mayWrite(export *v1alpha1.OmniKubeconfigExport) loop.Outcome {
+	target := export.EffectiveTarget()
+	if r.serves(export, target.Namespace) {
+		return loop.Proceed()
+	}
+
+	return loop.Stall(v1alpha1.ReasonNamespaceNotAllowed,
+		"Secret %q is not written: its namespace is not one of --export-namespaces (controller.exportNamespaces in the chart), or "+
+			"omni-controller found at its start that it may not handle Secrets there, see its log: add it, or choose another spec.targetSecretRef", target)
+}
+
+// serves reports whether the controller writes the export's Secrets in a namespace.
+func (r *reconciler) serves(export *v1alpha1.OmniKubeconfigExport, namespace string) bool {
+	return namespace == export.Namespace || slices.Contains(r.options.Namespaces, namespace)
+}
+
+// shown returns a Secret's name for messages.
+func (s *scope) shown(secret metav1.Object) string { return shownTarget(s.export, keyOf(secret)) }
+
+// shownTarget returns the name of an export's Secret for messages: with its namespace, if that is not the export's.
+func shownTarget(export *v1alpha1.OmniKubeconfigExport, secret types.NamespacedName) string {
+	if secret.Namespace == export.Namespace {
+		return secret.Name
+	}
+
+	return secret.String()
+}
+
+// elsewhere returns a namespace in the form of the export's references: empty for its own.
+func elsewhere(export *v1alpha1.OmniKubeconfigExport, namespace string) string {
+	if namespace == export.Namespace {
+		return ""
+	}
+
+	return namespace
 }

@@ -1,19 +1,34 @@
+// Package omnisecretsync is the controller of OmniSecretSync: it copies the data and the type of one Secret into a
+// workload cluster, and nothing else of the Secret.
+//
+// Pure functions decide: target.go to whom a Secret there belongs and what may be done to it, content.go what it has to
+// contain, locations.go where copies are or may be. write.go and delete.go carry that out.
 package omnisecretsync
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/sources"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/trigger"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 // kindName is the kind's name in metrics.
@@ -114,4 +129,125 @@ func (r *reconciler) connect(ctx context.Context, s *scope) (loop.Outcome, error
 	s.opened = opened
 
 	return outcome, err
+}
+
+// Options are what the controller needs besides the manager. All are required except Now.
+type Options struct {
+	// Access connects to the workload clusters.
+	Access *clusteraccess.Access
+	// Objects receives the metrics.
+	Objects *metrics.Objects
+	// HubID is the ID of the hub in marks of ownership.
+	HubID string
+	// Concurrency is the number of objects that are reconciled at the same time.
+	Concurrency int
+	// Now replaces time.Now.
+	Now func() time.Time
+}
+
+// Add adds the controller to a manager. The indexes of package index must be
+// registered.
+func Add(mgr manager.Manager, options Options) error {
+	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
+
+	return builder.ControllerManagedBy(mgr).
+		Named("omnisecretsync").
+		For(&v1alpha1.OmniSecretSync{}, builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		Watches(&v1alpha1.OmniSecretSync{}, r.enqueueOtherClaimants()).
+		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.syncsOfCluster),
+			builder.WithPredicates(clusteraccess.ParentChanged())).
+		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(index.OfConnection(r.client, r.syncsOfCluster)),
+			builder.WithPredicates(hubs.PreviousChanged())).
+		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.syncsOfSecret)).
+		WatchesRawSource(trigger.Names(r.wake)).
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
+		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+}
+
+func (r *reconciler) syncsOfCluster(ctx context.Context, cluster client.Object) []reconcile.Request {
+	return r.requests(ctx, cluster.GetNamespace(), index.ByCluster, cluster.GetName())
+}
+
+// syncsOfSecret returns the objects that read a Secret, as source or as kubeconfig.
+func (r *reconciler) syncsOfSecret(ctx context.Context, secret client.Object) []reconcile.Request {
+	return append(r.requests(ctx, secret.GetNamespace(), index.BySourceSecret, secret.GetName()),
+		r.requests(ctx, secret.GetNamespace(), index.ByKubeconfigSecret, secret.GetName())...)
+}
+
+// requests returns the objects with a value in an index.
+func (r *reconciler) requests(ctx context.Context, namespace, by, value string) []reconcile.Request {
+	return index.Requests(ctx, r.client, &v1alpha1.OmniSecretSyncList{}, client.InNamespace(namespace), client.MatchingFields{by: value})
+}
+
+// report writes the result of a run into the status.
+func (r *reconciler) report(_ context.Context, s *scope) {
+	status := &s.sync.Status
+
+	// This comes first: it concerns what was written before this run.
+	r.reportCluster(s)
+
+	where := wantedLocation(s.sync)
+
+	switch {
+	case s.oldestRemoved:
+		status.PendingTargets = status.PendingTargets[1:]
+	case s.aboutToWrite && status.Target == nil:
+		status.Target = &v1alpha1.SyncedSecret{Namespace: where.namespace, Name: where.name}
+	case s.aboutToWrite:
+		status.PendingTargets = append(status.PendingTargets, v1alpha1.SyncedSecret{Namespace: where.namespace, Name: where.name})
+	}
+
+	if s.wrote {
+		status.LastSyncTime = new(words.StoredTime(r.options.Now()))
+	}
+
+	if s.synced {
+		status.PendingTargets = s.formerTargets(where)
+		status.Target = &v1alpha1.SyncedSecret{
+			Namespace: where.namespace, Name: where.name, Type: string(s.want.secretType), Hash: s.want.hash(),
+			Generation: s.sync.Generation,
+		}
+	}
+}
+
+// formerTargets returns what the status records of the Secrets that were not removed, without that of the target.
+func (s *scope) formerTargets(target location) []v1alpha1.SyncedSecret {
+	var former []v1alpha1.SyncedSecret
+
+	for _, known := range knownSecrets(s.sync) {
+		if where := locationOf(known); where != target && !slices.Contains(s.removed, where) {
+			former = append(former, known)
+		}
+	}
+
+	return former
+}
+
+// reportCluster records the cluster in which the object has written. What it wrote in another one before stays there,
+// and nothing else would record that.
+func (r *reconciler) reportCluster(s *scope) {
+	if s.opened == nil || !s.aboutToWrite && !s.oldestRemoved && !s.synced && s.sync.DeletionTimestamp.IsZero() {
+		return
+	}
+
+	if moved := clusteraccess.Moved(s.sync.Status.ClusterID, s.opened.ClusterID); moved != "" {
+		for _, where := range knownLocations(s.sync) {
+			r.announceLeftIn(s, where, moved)
+		}
+
+		forgetWrites(&s.sync.Status)
+	}
+
+	s.sync.Status.ClusterID = s.opened.ClusterID
+}
+
+// forgetWrites forgets that writes were confirmed: they were in another cluster.
+func forgetWrites(status *v1alpha1.OmniSecretSyncStatus) {
+	for i := range status.PendingTargets {
+		status.PendingTargets[i].Hash = ""
+	}
+
+	if status.Target != nil {
+		status.Target.Hash = ""
+	}
 }

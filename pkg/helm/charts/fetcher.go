@@ -2,7 +2,9 @@ package charts
 
 import (
 	"cmp"
+	"container/list"
 	"context"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -218,4 +220,107 @@ func (f *Fetcher) once(ctx context.Context, key, location string, fetch func(con
 	case got := <-result:
 		return got.Val, got.Err
 	}
+}
+
+// cache keeps what was used last, up to a total cost. It is safe for concurrent use.
+type cache struct {
+	mu      sync.Mutex
+	limit   int64
+	total   int64
+	order   *list.List // of *cached, the last used first
+	entries map[string]*list.Element
+}
+
+type cached struct {
+	key   string
+	value any
+	cost  int64
+}
+
+func newCache(limit int64) *cache {
+	return &cache{limit: limit, order: list.New(), entries: map[string]*list.Element{}}
+}
+
+// get returns what is kept under a key, or nil.
+func (c *cache) get(key string) any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	element, ok := c.entries[key]
+	if !ok {
+		return nil
+	}
+
+	c.order.MoveToFront(element)
+
+	return element.Value.(*cached).value //nolint:forcetypeassert // the list holds nothing else
+}
+
+// put keeps a value and drops others that were not used for longest. A value that is larger than the
+// whole cache is not kept.
+func (c *cache) put(key string, value any, cost int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+
+	if element, ok := c.entries[key]; ok {
+		c.drop(element)
+	}
+
+	if cost > c.limit {
+		return
+	}
+
+	c.entries[key] = c.order.PushFront(&cached{key: key, value: value, cost: cost})
+	c.total += cost
+
+	for c.total > c.limit {
+		c.drop(c.order.Back())
+	}
+}
+
+func (c *cache) drop(element *list.Element) {
+	entry := c.order.Remove(element).(*cached) //nolint:forcetypeassert // the list holds nothing else
+	delete(c.entries, entry.key)
+	c.total -= entry.cost
+}
+
+// smallBytes is how much of an answer is read without one of the slots for
+// large ones.
+const smallBytes = 1 << 20
+
+// downloads limits what is on its way at once: so much of one host, and so many
+// large answers in all. The second limit is what bounds memory; a slot of it is
+// taken only when an answer has shown that it is large, so that a host that hangs,
+// or has little to say, takes none from the others. It is safe for concurrent use.
+type downloads struct {
+	hosts *limiter.Limiter[string]
+	large *limiter.Limiter[struct{}]
+}
+
+func newDownloads(large int) *downloads {
+	return &downloads{
+		// Half of the slots, so that one host never has all of them.
+		hosts: limiter.New(limiter.Limits[string]{PerKey: int64(max(1, large/2))}),
+		large: limiter.New(limiter.Limits[struct{}]{Total: int64(large)}),
+	}
+}
+
+// enter waits for a slot of a host; release gives it back.
+func (d *downloads) enter(ctx context.Context, host string) (release func(), err error) {
+	release, err = d.hosts.Acquire(ctx, host, 1)
+	if err != nil {
+		return nil, fail(Timeout, "%s is too slow: this download waited in vain for others from there", host)
+	}
+
+	return release, nil
+}
+
+// enterLarge waits for one of the slots for large answers.
+func (d *downloads) enterLarge(ctx context.Context) (release func(), err error) {
+	release, err = d.large.Acquire(ctx, struct{}{}, 1)
+	if err != nil {
+		return nil, fail(Timeout, "too many large charts and indexes are being downloaded; this one waited in vain")
+	}
+
+	return release, nil
 }

@@ -1,14 +1,19 @@
 package charts
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/Masterminds/semver/v3"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // index is what is kept of a repository's index.
@@ -149,4 +154,150 @@ func (f *Fetcher) fetchIndex(ctx context.Context, s *sourceClient, source *Sourc
 	parsed.fetchedAt = begun
 
 	return parsed, nil
+}
+
+const (
+	// maxCompared is how much may be compared to choose one version, in bytes: each version counts once for each part of
+	// the range, with versionOverhead in addition to its length. The library makes an error text for each part that does
+	// not hold, so that this takes a third of a second. 100,000 versions as short as most may be compared with two parts,
+	// 10,000 with twenty; charts with more than some thousand versions are rare.
+	maxCompared     = 8 << 20
+	versionOverhead = 24
+	// comparedAtOnce is how many versions are compared before the context is looked at again.
+	comparedAtOnce = 1000
+)
+
+// choice finds the version that is asked for: an exact match of the text, else the newest version inside the range;
+// empty means the newest stable one. Versions that are no semantic versions match exactly only.
+type choice struct {
+	source *Source
+	slots  *limiter.Limiter[string] // to compare, by tenant
+
+	constraint *semver.Constraints // nil if it is no range that is asked for
+	parts      int                 // of the constraint
+	compared   int                 // so far, as maxCompared counts
+	exact      bool                // the exact match was found
+	newest     *semver.Version     // of those so far; nil if none fits
+	failed     error               // why only an exact match can be found
+}
+
+// newChoice begins a choice for a source.
+func (f *Fetcher) newChoice(source *Source) *choice {
+	c := &choice{source: source, slots: f.choosing}
+
+	constraint, err := semver.NewConstraint(cmp.Or(source.Version, "*"))
+	if err != nil {
+		c.failed = fail(Invalid, "chart.version %q is neither a version of the chart nor a range of versions", source.Version)
+
+		return c
+	}
+
+	c.constraint = constraint
+	// The text that the library makes of it has a space between all parts.
+	c.parts = len(strings.Fields(strings.ReplaceAll(constraint.String(), "||", " ")))
+
+	return c
+}
+
+// among returns the index of the one of these versions that is better than all that were looked at before; -1 if there is
+// none. The error is an *Error, and says that ctx ended.
+func (c *choice) among(ctx context.Context, versions iter.Seq2[int, string]) (int, error) {
+	if c.exact {
+		return -1, nil
+	}
+
+	before := c.compared
+
+	for i, version := range versions {
+		if version == c.source.Version && version != "" {
+			c.exact = true
+
+			return i, nil
+		}
+
+		c.compared += c.parts * weight(version)
+	}
+
+	if c.failed == nil && c.compared > maxCompared {
+		c.failed = fail(TooLarge, "chart %s has too many versions for a range of this many parts (%d): "+
+			"set chart.version to one version, as the repository writes it, or to a range of fewer parts", c.source.Chart, c.parts)
+	}
+
+	if c.failed != nil || c.compared == before {
+		return -1, nil
+	}
+
+	return c.compare(ctx, versions)
+}
+
+// weight is how much a comparison of a version with one part of a range counts. What is no version at first sight, such as
+// the tag of a signature, costs nothing.
+func weight(version string) int {
+	if number := strings.TrimPrefix(version, "v"); number == "" || number[0] < '0' || number[0] > '9' {
+		return 0
+	}
+
+	// The library reads none that is longer.
+	return versionOverhead + min(len(version), semver.MaxVersionLen)
+}
+
+// compare is among for a range. A tenant has one processor for it, however many charts it asks for.
+func (c *choice) compare(ctx context.Context, versions iter.Seq2[int, string]) (int, error) {
+	release, err := c.slots.Acquire(ctx, c.source.Tenant, 1)
+	if err != nil {
+		return -1, fail(Timeout, "too many versions of charts are being compared; this chart waited in vain")
+	}
+	defer release()
+
+	best := -1
+
+	for i, text := range versions {
+		if i%comparedAtOnce == 0 && ctx.Err() != nil {
+			return -1, fail(Timeout, "the versions of the chart were not compared in time")
+		}
+
+		version, err := semver.NewVersion(text)
+		if err != nil || c.newest != nil && !version.GreaterThan(c.newest) || !c.constraint.Check(version) {
+			continue
+		}
+
+		best, c.newest = i, version
+	}
+
+	return best, nil
+}
+
+// failure returns why it is not known which version is the right one; nil if it is known, also if there is none.
+func (c *choice) failure() error {
+	if c.exact {
+		return nil
+	}
+
+	return c.failed
+}
+
+// choose makes a choice among all versions there are.
+func choose(ctx context.Context, c *choice, versions iter.Seq2[int, string]) (int, error) {
+	at, err := c.among(ctx, versions)
+	if err == nil {
+		err = c.failure()
+	}
+
+	return at, err
+}
+
+// isExact reports whether a text is one version and no range.
+func isExact(text string) bool {
+	_, err := semver.StrictNewVersion(strings.TrimPrefix(text, "v"))
+
+	return err == nil
+}
+
+// describe says in words which version was asked for.
+func describe(wanted string) string {
+	if wanted == "" {
+		return "stable version"
+	}
+
+	return "version " + wanted
 }

@@ -9,16 +9,25 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
+	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/openapi/cached"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/kubectl/pkg/validation"
 )
 
 // requestTimeout bounds one request that is no watch.
@@ -142,3 +151,132 @@ func (n *namespaced) Namespace() (string, bool, error) { return n.getter.namespa
 
 // ConfigAccess implements clientcmd.ClientConfig.
 func (n *namespaced) ConfigAccess() clientcmd.ConfigAccess { return nil }
+
+// deletions notes whether objects were seen to be gone. Helm removes the records
+// of a release even if they were not. It is safe for concurrent use.
+type deletions struct {
+	mu  sync.Mutex
+	err error
+}
+
+// Undeleted is the first error of waiting for deletions, which is why objects may be left; nil if none are.
+func (g *Guard) Undeleted() error {
+	g.deletions.mu.Lock()
+	defer g.deletions.mu.Unlock()
+
+	return g.deletions.err
+}
+
+// GetWaiterWithOptions implements kube.InterfaceWaitOptions.
+func (c *guardedClient) GetWaiterWithOptions(strategy kube.WaitStrategy, options ...kube.WaitOption) (kube.Waiter, error) {
+	waiter, err := c.Client.GetWaiterWithOptions(strategy, options...)
+	if err != nil {
+		return nil, err
+	}
+
+	return &deletingWaiter{Waiter: waiter, deletions: &c.guard.deletions}, nil
+}
+
+// deletingWaiter notes what comes of waiting for deletions.
+type deletingWaiter struct {
+	kube.Waiter
+
+	deletions *deletions
+}
+
+// WaitForDelete implements kube.Waiter.
+func (w *deletingWaiter) WaitForDelete(resources kube.ResourceList, timeout time.Duration) error {
+	err := w.Waiter.WaitForDelete(resources, timeout)
+
+	w.deletions.mu.Lock()
+	defer w.deletions.mu.Unlock()
+
+	if w.deletions.err == nil {
+		w.deletions.err = err
+	}
+
+	return err
+}
+
+// Kinds is a set of kinds. It is safe for concurrent use.
+type Kinds interface {
+	// Has reports whether a kind is in the set.
+	Has(kind schema.GroupVersionKind) bool
+	// Add puts a kind into the set.
+	Add(kind schema.GroupVersionKind)
+}
+
+// RememberKinds makes Helm ask a workload cluster once for each kind whether its API server validates fields, and not
+// once for each action: the answer is in the OpenAPI document of the kind's group, and reading that takes more
+// processor time than the rest of a small chart's installation. Kinds are those that the cluster is known to validate;
+// a kind that it does not validate is asked about again, and nil asks in each action. The error is that of a configuration without the client that Helm makes.
+func RememberKinds(config *action.Configuration, kinds Kinds) error {
+	client, ok := config.KubeClient.(*kube.Client)
+	if !ok {
+		return fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
+	}
+
+	if kinds != nil {
+		client.Factory = &rememberingFactory{Factory: client.Factory, getter: config.RESTClientGetter, kinds: kinds}
+	}
+
+	return nil
+}
+
+// rememberingFactory is Helm's factory with another validator.
+type rememberingFactory struct {
+	kube.Factory
+
+	getter action.RESTClientGetter
+	kinds  Kinds
+}
+
+// Validator implements kube.Factory.
+func (f *rememberingFactory) Validator(directive string) (validation.Schema, error) {
+	inner, err := f.Factory.Validator(directive)
+	if err != nil || directive != metav1.FieldValidationStrict {
+		return inner, err
+	}
+
+	objects, err := f.DynamicClient()
+	if err != nil {
+		return nil, err
+	}
+
+	documents, err := f.getter.ToDiscoveryClient()
+	if err != nil {
+		return nil, err
+	}
+
+	return &rememberingSchema{
+		inner: inner, kinds: f.kinds,
+		verifier: resource.NewQueryParamVerifierV3(objects, cached.NewClient(documents.OpenAPIV3()), resource.QueryParamFieldValidation),
+	}, nil
+}
+
+// rememberingSchema leaves validation to the API server where it does that, and to Helm's own where it does not.
+type rememberingSchema struct {
+	inner    validation.Schema
+	kinds    Kinds
+	verifier resource.Verifier
+}
+
+// ValidateBytes implements validation.Schema.
+func (s *rememberingSchema) ValidateBytes(data []byte) error {
+	kind, err := json.DefaultMetaFactory.Interpret(data)
+	if err != nil {
+		return s.inner.ValidateBytes(data)
+	}
+
+	if s.kinds.Has(*kind) {
+		return nil
+	}
+
+	if s.verifier.HasSupport(*kind) != nil {
+		return s.inner.ValidateBytes(data)
+	}
+
+	s.kinds.Add(*kind)
+
+	return nil
+}

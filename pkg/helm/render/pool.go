@@ -1,3 +1,16 @@
+// Package render has the charts of others read and rendered in worker processes, and
+// the indexes of their repositories and their provenance files parsed there.
+//
+// A chart is a program: its templates can recurse, loop and print without end, and
+// a Go process cannot bound what a part of it takes. So a Pool runs a few children
+// of the program itself (package worker), each with a bound on its memory and a
+// deadline, and kills them. What dies of a chart is a worker.
+//
+// The two talk in frames over the standard streams. A worker gets one packed chart
+// with its values at a time, or one of the other texts, and is used again for the next. It has no environment,
+// no credentials and no way to open a file or a connection: what a template looks
+// up in the workload cluster, it asks the parent for. Nothing that it says is
+// trusted: frames are bounded, and the caller checks the text.
 package render
 
 import (
@@ -6,7 +19,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -160,4 +177,190 @@ func (p *Pool) do(ctx context.Context, group string, what *work, talk func(conte
 	}
 
 	return what.named(err)
+}
+
+// endTime is how long a worker that has closed its pipes may take to end.
+const endTime = 5 * time.Second
+
+func (p *Pool) tryWorkers(ctx context.Context, what *work, talk func(context.Context, *process) error) error {
+	for {
+		worker, err := p.take(ctx, what.first)
+		if err != nil {
+			return err
+		}
+
+		used := worker.used
+		worker.used = true
+
+		err = p.attempt(ctx, worker, what, talk)
+
+		var failure *Failure
+		if err == nil || errors.As(err, &failure) {
+			p.put(worker)
+
+			return err
+		}
+
+		worker.end()
+
+		// What a chart before it left behind in the worker must not be this one's fault. Nothing was rendered.
+		var death *deathError
+		if !errors.As(err, &death) {
+			return err
+		}
+
+		if !used {
+			return death.cause
+		}
+	}
+}
+
+// deathError is a worker that ended by itself.
+type deathError struct{ cause error }
+
+// Error implements error.
+func (e *deathError) Error() string { return e.cause.Error() }
+
+// attempt does work with one worker, which is killed when the time is over or when it takes too much memory.
+func (p *Pool) attempt(ctx context.Context, worker *process, what *work, talk func(context.Context, *process) error) error {
+	limited, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
+
+	stop := context.AfterFunc(limited, worker.kill)
+	endWatch := worker.watch(p.options.Memory)
+	err := talk(limited, worker)
+
+	if endWatch() {
+		stop()
+
+		return p.tookTooMuch(what)
+	}
+
+	if stop() {
+		return p.explain(worker, what, err)
+	}
+
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	return what.tooSlow(p.options.Timeout)
+}
+
+// explain says why a worker ended, if it did.
+func (p *Pool) explain(worker *process, what *work, err error) error {
+	if !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, syscall.EPIPE) {
+		return err
+	}
+
+	// It has closed its end of a pipe, so it is about to end.
+	select {
+	case <-worker.exited:
+	case <-time.After(endTime):
+		return errConfused
+	}
+
+	said := string(worker.said.text)
+
+	switch {
+	case strings.Contains(said, "stack overflow"), strings.Contains(said, "stack exceeds"):
+		return &deathError{&RefusedError{Why: what.deep}}
+	case slices.ContainsFunc(noMemory(), func(words string) bool { return strings.Contains(said, words) }):
+		return p.tookTooMuch(what)
+	case worker.signalled() == syscall.SIGKILL:
+		return &deathError{fmt.Errorf("%w: somebody killed it; if it was the kernel, for want of memory, raise the memory limit of omni-controller", errDied)}
+	default:
+		return &deathError{fmt.Errorf("%w (%s)", errDied, worker.command.ProcessState)}
+	}
+}
+
+// tookTooMuch says that a worker ended because it took more memory than it may.
+func (p *Pool) tookTooMuch(what *work) error {
+	return &deathError{refused(what.large, p.options.Memory>>20)}
+}
+
+// noMemory are the words with which a Go program ends that gets no more memory, or
+// none for a thread.
+func noMemory() []string {
+	return []string{"out of memory", "cannot allocate", "cannot map", "errno=12", "create new OS thread", "pthread_create failed"}
+}
+
+// take returns a worker: an idle one, or a new one. There are never more workers than slots,
+// so a new one takes the place of an idle one.
+func (p *Pool) take(ctx context.Context, unused bool) (*process, error) {
+	for {
+		worker := p.pop()
+		if worker == nil {
+			return p.start(ctx)
+		}
+
+		if stopped := worker.retire.Stop(); stopped && !unused && !worker.gone() {
+			return worker, nil
+		}
+
+		worker.end()
+
+		if unused {
+			return p.start(ctx)
+		}
+	}
+}
+
+func (p *Pool) start(ctx context.Context) (*process, error) {
+	worker, err := start(ctx, p.options.Program, p.options.Memory)
+	if err == nil && worker.unfiltered != "" {
+		p.unfiltered.Do(func() {
+			p.options.Log.V(1).Info("The processes that render charts are bounded, but the kernel does not filter their system calls", "reason", worker.unfiltered)
+		})
+	}
+
+	return worker, err
+}
+
+func (p *Pool) pop() *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if len(p.idle) == 0 {
+		return nil
+	}
+
+	last := p.idle[len(p.idle)-1]
+	p.idle = p.idle[:len(p.idle)-1]
+
+	return last
+}
+
+// put keeps a worker for a while.
+func (p *Pool) put(worker *process) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	p.idle = append(p.idle, worker)
+	worker.retire = time.AfterFunc(p.options.Idle, func() { p.drop(worker) })
+}
+
+// drop ends a worker that nobody has taken meanwhile.
+func (p *Pool) drop(worker *process) {
+	p.mu.Lock()
+
+	for i, one := range p.idle {
+		if one == worker {
+			p.idle = append(p.idle[:i], p.idle[i+1:]...)
+
+			defer worker.end()
+
+			break
+		}
+	}
+
+	p.mu.Unlock()
+}
+
+// Close ends the idle workers. What renders goes on.
+func (p *Pool) Close() {
+	for worker := p.pop(); worker != nil; worker = p.pop() {
+		worker.retire.Stop()
+		worker.end()
+	}
 }

@@ -1,8 +1,15 @@
+// Package bounds limits how much an Omni may send, and how much of it we keep: limits with their defaults, the weight
+// of a message before it is decoded, and the budget that all sessions of the process share.
+//
+// A weight is an estimate of the memory that a message takes once it is decoded, including its compressed content. All
+// data from Omni is weighed first: package session weighs the answers of calls, package mirror the events of watches.
 package bounds
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
@@ -191,3 +198,156 @@ func (a *Account) Held() (resources int, bytes int64) {
 
 // Mebibytes formats a size for people.
 func Mebibytes(bytes int64) string { return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20)) }
+
+// The default rate of calls to one Omni. A new cluster takes about ten calls, a changed one about five, an idle one
+// none: so this is a sustained rate of ten new clusters a second, and twenty at once. An Omni serves far more calls;
+// the rest is for its other clients and its machines.
+const (
+	DefaultQPS   = 100
+	DefaultBurst = 200
+)
+
+// MaxThrottle is the longest time that one call waits for the rate limiter. Then it fails; the reconcile frees its
+// worker and is retried with backoff.
+const MaxThrottle = 5 * time.Second
+
+// The default bounds of what we keep of Omnis; docs/concepts/limits.md has the sizes of a fleet.
+const (
+	DefaultResources   = 250_000
+	DefaultMemory      = 96 << 20
+	DefaultTotalMemory = 192 << 20
+)
+
+const (
+	// FirstEvent is how long one message of a watch may be at first, in bytes. Most resources have 1 to 5 KiB, and an
+	// update has the resource twice. A watch that needs more is opened again with twice the limit.
+	FirstEvent = 64 << 10
+	// MaxEvent is the largest such limit: two of the largest resources.
+	MaxEvent = 2 * MaxAnswer
+)
+
+// Limits bounds how many calls one connection may make to its Omni, and how much of an Omni we keep.
+type Limits struct {
+	// QPS is the sustained rate of calls per second. 0: DefaultQPS.
+	QPS float64
+	// Burst is the number of calls that may go out at once. 0: DefaultBurst.
+	Burst int
+	// Resources is how many resources of one Omni we keep. 0: DefaultResources.
+	Resources int
+	// Memory is the memory that the copy of one Omni may take, in bytes, estimated. 0: DefaultMemory.
+	Memory int64
+	// TotalMemory is the memory that all copies may take together, in bytes. No other single namespace can end the
+	// connections of a namespace whose copies take no more than half of it. 0: DefaultTotalMemory.
+	TotalMemory int64
+}
+
+// WithDefaults replaces zero fields with their defaults.
+func (l Limits) WithDefaults() Limits {
+	if l.QPS <= 0 {
+		l.QPS = DefaultQPS
+	}
+
+	if l.Burst <= 0 {
+		l.Burst = DefaultBurst
+	}
+
+	if l.Resources <= 0 {
+		l.Resources = DefaultResources
+	}
+
+	if l.Memory <= 0 {
+		l.Memory = DefaultMemory
+	}
+
+	if l.TotalMemory <= 0 {
+		l.TotalMemory = DefaultTotalMemory
+	}
+
+	return l
+}
+
+// Watch is what one open watch takes of an account besides the copy: what is on its way, and the message that is being
+// handled. It is safe for concurrent use. A nil Watch charges nothing.
+type Watch struct {
+	account *Account
+	limit   int
+
+	mu      sync.Mutex
+	handled int64 // the weight of the message that is being handled
+	closed  bool
+}
+
+// OpenWatch charges what of a watch may be on its way if each of its messages has at most limit bytes.
+func OpenWatch(account *Account, limit int) (*Watch, error) {
+	return &Watch{account: account, limit: limit}, account.Charge(0, int64(limit+StreamWindow))
+}
+
+// Limit is how long each message may be, in bytes.
+func (w *Watch) Limit() int { return w.limit }
+
+// Handle charges the message that is handled from now on, which replaces the one before; 0: none is. Call it before the
+// message is decoded. After an error the session ends.
+func (w *Watch) Handle(weight int64) error {
+	if w == nil {
+		return nil
+	}
+
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.closed {
+		return context.Canceled
+	}
+
+	change := weight - w.handled
+	w.handled = weight
+
+	return w.account.Charge(0, change)
+}
+
+// Close credits everything to the account.
+func (w *Watch) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	if w.closed {
+		return
+	}
+
+	w.closed = true
+	_ = w.account.Charge(0, -w.handled-int64(w.limit+StreamWindow)) // an account that is over holds nothing
+}
+
+// watchKey is the key of a context that has a Watch.
+type watchKey struct{}
+
+// WithWatch gives a watch to the call that opens it.
+func WithWatch(ctx context.Context, watch *Watch) context.Context {
+	return context.WithValue(ctx, watchKey{}, watch)
+}
+
+// WatchOf returns the watch of WithWatch, or nil.
+func WatchOf(ctx context.Context) *Watch {
+	watch, _ := ctx.Value(watchKey{}).(*Watch)
+
+	return watch
+}
+
+// Bounds of one message, in bytes, after decompression.
+const (
+	// MaxAnswer is the size of one message of the resource API, in bytes: one resource. Omni's own storage accepts less.
+	MaxAnswer = 4 << 20
+	// StreamWindow is how much of a stream may arrive before the reader consumes it, in bytes.
+	StreamWindow = 64 << 10
+)
+
+// TooLong is the error for one message that is longer than its call accepts.
+type TooLong struct{ Limit int }
+
+// Error implements error.
+func (e *TooLong) Error() string {
+	return fmt.Sprintf("one answer of Omni is longer than %d KiB", e.Limit>>10)
+}
+
+// Is makes errors.Is(err, ErrTooMuchData) true.
+func (e *TooLong) Is(target error) bool { return target == omni.ErrTooMuchData }

@@ -1,3 +1,11 @@
+// Package mirror keeps the local copy of one Omni: the few resource types that plans and statuses need, of all
+// clusters, kept current by one COSI watch each.
+//
+// Plans and statuses are read from the copy, so an idle fleet costs Omni nothing. The copy is read-only, and maps each
+// change to the cluster it concerns. Until the copy shows our own writes, Ready returns ErrBehind for their cluster.
+// The mirror opens a lost watch again with growing pauses; Health reports since when it is lost and why.
+//
+// Package session starts one mirror for each connection.
 package mirror
 
 import (
@@ -8,6 +16,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
@@ -198,4 +207,55 @@ func (m *Mirror) Await(cluster string, keys []omni.ResourceKey) (added bool) {
 // cluster.
 func (m *Mirror) Expect(cluster string, written resource.Metadata, effect omni.Effect) {
 	m.writes.expect(cluster, written, effect)
+}
+
+// clusterSource is where a resource of one type has the name of its cluster.
+type clusterSource int
+
+const (
+	fromID      clusterSource = iota // the ID is the cluster's name
+	fromLabel                        // the cluster label
+	fromMachine                      // the ID is a machine's UUID
+)
+
+// mirroredKind is one resource type that the mirror watches.
+type mirroredKind struct {
+	resourceType resource.Type
+	clusterFrom  clusterSource
+}
+
+// mirroredKinds returns every type that planning and observing read. All are in Omni's namespace "default", and the
+// Reader role may list and watch them.
+func mirroredKinds() []mirroredKind {
+	return []mirroredKind{
+		{omnires.ClusterType, fromID},
+		{omnires.MachineSetType, fromLabel},
+		{omnires.MachineSetNodeType, fromLabel},
+		{omnires.ConfigPatchType, fromLabel},
+		{omnires.ExtensionsConfigurationType, fromLabel},
+		{omnires.KubernetesManifestGroupType, fromLabel},
+		{omnires.KubernetesHealthCheckType, fromLabel},
+		{omnires.KernelArgsType, fromMachine},
+		{omnires.ClusterStatusType, fromID},
+		{omnires.MachineSetStatusType, fromLabel},
+		{omnires.ClusterMachineStatusType, fromLabel},
+		{omnires.ControlPlaneStatusType, fromLabel},
+		{omnires.LoadBalancerStatusType, fromID},
+		{omnires.KubernetesUpgradeStatusType, fromID},
+		{omnires.TalosUpgradeStatusType, fromID},
+		{omnires.MachineStatusType, fromMachine},
+		{omnires.ClusterUUIDType, fromID},
+		{omnires.ClusterKubernetesManifestsStatusType, fromID},
+		{omnires.ClusterMachineRequestStatusType, fromLabel},
+	}
+}
+
+// selection returns which resources of a type are watched: all, but of the requests for machines only those whose machine does not
+// belong to a cluster yet. The others say nothing that the machine's own status does not, and a fleet has one for each machine.
+func selection(resourceType resource.Type) []state.WatchKindOption {
+	if resourceType != omnires.ClusterMachineRequestStatusType {
+		return nil
+	}
+
+	return []state.WatchKindOption{state.WatchWithLabelQuery(resource.LabelExists(omnires.LabelMachineRequestInUse, resource.NotMatches))}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 	"github.com/siderolabs/omni/client/pkg/template"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
@@ -95,4 +96,142 @@ func machinePhases(ctx context.Context, st state.State, cluster string) ([][]res
 	}
 
 	return [][]resource.Resource{links, patches}, nil
+}
+
+// losesDocument reports whether a step takes settings from a machine that the template lists, and of which it has no Machine
+// document: that document is gone, because nothing else makes settings of one machine. Kernel arguments of a machine come from
+// its set or the cluster, too, so there only arguments that are dropped count.
+func (b planBuilder) losesDocument(s step) bool {
+	machine := s.change.Machine
+	listed := func(set SetState) bool { return slices.Contains(set.Machines, machine) }
+
+	if machine == "" || b.described[machine] || !slices.ContainsFunc(b.wanted, listed) {
+		return false
+	}
+
+	switch s.change.Type {
+	case omnires.ConfigPatchType, omnires.ExtensionsConfigurationType:
+		return s.change.Action == ActionDestroy
+	case omnires.KernelArgsType:
+		return dropsKernelArgs(s)
+	default:
+		return false
+	}
+}
+
+func dropsKernelArgs(s step) bool {
+	old, had := s.old.(*omnires.KernelArgs)
+	updated, has := s.new.(*omnires.KernelArgs)
+
+	return had && has && slices.ContainsFunc(old.TypedSpec().Value.GetArgs(), func(arg string) bool {
+		return !slices.Contains(updated.TypedSpec().Value.GetArgs(), arg)
+	})
+}
+
+// ChangeError is one change that failed.
+type ChangeError struct {
+	// Change is the change that was tried.
+	Change Change
+	// Class is the class of the cause.
+	Class omni.Class
+	cause error
+	// advice says what to do about the cause; empty if Omni's own words are enough.
+	advice string
+}
+
+// Error implements error. The text is bounded and safe for conditions.
+func (e *ChangeError) Error() string {
+	text := fmt.Sprintf("%s %s %q: %s", e.Change.Action, omni.KindOf(e.Change.Type), e.Change.ID, omni.Message(e.cause))
+	if e.advice != "" {
+		text += "; " + e.advice
+	}
+
+	return text
+}
+
+// Unwrap returns the raw cause, which Classify can sort.
+func (e *ChangeError) Unwrap() error { return e.cause }
+
+// Classified returns the class of the cause, for Classify: the text has lost the code.
+func (e *ChangeError) Classified() omni.Class { return e.Class }
+
+// unchanged reports whether an update changes nothing. The texts of patches, manifests and jobs are compared by what
+// they hold: each tool that writes into Omni has a format of its own, and Omni reads all of them.
+func unchanged(ctx context.Context, old, updated resource.Resource) bool {
+	if resource.Equal(old, updated) {
+		return true
+	}
+
+	was, holdsText := withoutText(old)
+	is, alsoHoldsText := withoutText(updated)
+
+	return holdsText && alsoHoldsText && resource.Equal(was, is) && sameContent(ctx, old, updated)
+}
+
+// sameContent reports whether the texts of two resources differ in their format at most. A text that cannot be read
+// within bounds, or that readers read differently, is different from every other one.
+func sameContent(ctx context.Context, old, updated resource.Resource) bool {
+	was, readable := content(old)
+	is, alsoReadable := content(updated)
+
+	if !readable || !alsoReadable {
+		return false
+	}
+
+	if was == is {
+		return true
+	}
+
+	before, err := foreign.ContentSum(ctx, []byte(was), manifestLimits)
+	if err != nil {
+		return false
+	}
+
+	after, err := foreign.ContentSum(ctx, []byte(is), manifestLimits)
+
+	return err == nil && before == after
+}
+
+// Inexpressible returns what a template would change in Omni beyond the owner's mark: for an exported template, this is
+// what it cannot express. The changes are those of Sync for an adoption, without the update of the Cluster if that only
+// adds the mark. Without changes, applying the template changes nothing.
+//
+// Errors: those of Load and Sync.
+func Inexpressible(ctx context.Context, st state.State, template []byte) ([]Change, error) {
+	loaded, err := Load(template)
+	if err != nil {
+		return nil, fmt.Errorf("check the export: %w", err)
+	}
+
+	plan, err := Sync(ctx, st, loaded, Options{EveryDestroyIsDestructive: true})
+	if err != nil {
+		return nil, fmt.Errorf("compare the export with Omni: %w", err)
+	}
+
+	left := slices.Clone(plan.WaitingForOmni)
+
+	for _, s := range plan.steps {
+		if !onlyMarks(s) {
+			left = append(left, s.change)
+		}
+	}
+
+	return left, nil
+}
+
+// onlyMarks reports whether a step is the update that writes the owner's mark, and nothing else.
+func onlyMarks(s step) bool {
+	if s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate {
+		return false
+	}
+
+	return resource.Equal(withoutMarks(s.old), withoutMarks(s.new))
+}
+
+func withoutMarks(item resource.Resource) resource.Resource {
+	bare := item.DeepCopy()
+	omni.DeleteMarks(bare.Metadata())
+	bare.Metadata().Annotations().Delete(omnires.ResourceManagedByClusterTemplates)
+
+	return bare
 }

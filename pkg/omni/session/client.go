@@ -2,11 +2,16 @@ package session
 
 import (
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/cosi-project/runtime/api/v1alpha1"
@@ -242,4 +247,136 @@ func (c *Client) Close() error {
 	}
 
 	return err
+}
+
+// libraryURL returns the URL for the library's New. New has no option for a custom CA and sets its transport
+// credentials after ours: with a custom CA, we pass a plaintext URL and do TLS in the dialer.
+func libraryURL(target omni.Origin, ownRoots bool) string {
+	if target.TLS && !ownRoots {
+		return "https://" + target.Address()
+	}
+
+	return "grpc://" + target.Address()
+}
+
+// tlsDialer connects with TLS and the given roots. gRPC resolves the name before it calls the dialer, so the server
+// name is set here.
+func tlsDialer(target omni.Origin, roots *x509.CertPool, dial dialFunc) dialFunc {
+	config := &tls.Config{
+		RootCAs:    roots,
+		ServerName: target.Host,
+		NextProtos: []string{"h2"},
+		MinVersion: tls.VersionTLS12,
+	}
+
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+		defer cancel()
+
+		connection, err := dial(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+
+		secured := tls.Client(connection, config)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = connection.Close() // its error differs each time
+
+			return nil, err
+		}
+
+		return secured, nil
+	}
+}
+
+// noGRPC begins what gRPC says of an answer that is not one of gRPC. The HTTP status is behind it.
+const noGRPC = "unexpected HTTP status code received from server: "
+
+// notOfOmni returns the error of an answer that something before Omni gave, such as a gateway without a route. gRPC takes HTTP 401,
+// 403 and 404 for answers of Omni to the call, and adds the page, which may differ each time.
+func notOfOmni(err error) error {
+	said, found := strings.CutPrefix(status.Convert(err).Message(), noGRPC)
+	if !found {
+		return err
+	}
+
+	answer, _, _ := strings.Cut(said, ";")
+
+	return status.Errorf(codes.Unavailable, "what answers at the endpoint, such as a gateway before Omni, is not Omni's API: HTTP %s", answer)
+}
+
+// dialFunc opens one network connection.
+type dialFunc func(ctx context.Context, address string) (net.Conn, error)
+
+// network keeps the last network connections of a client, so that the client can close them: gRPC has no way to abandon
+// one that only looks healthy.
+type network struct {
+	dial dialFunc
+
+	mu   sync.Mutex
+	open []net.Conn // the last few; closing a closed one does no harm
+}
+
+// keptConnections is how many connections network keeps. gRPC has one, or two while it replaces one.
+const keptConnections = 4
+
+func (n *network) connect(ctx context.Context, address string) (net.Conn, error) {
+	connection, err := n.dial(ctx, address)
+	if err != nil {
+		return nil, err
+	}
+
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	n.open = append(n.open, connection)
+	if len(n.open) > keptConnections {
+		n.open = slices.Clone(n.open[1:])
+	}
+
+	return connection, nil
+}
+
+// closeConnections closes the open connections; gRPC connects again by itself.
+func (n *network) closeConnections() {
+	n.mu.Lock()
+	open := n.open
+	n.open = nil
+	n.mu.Unlock()
+
+	for _, connection := range open {
+		// Closing TLS may block on a write to a dead connection.
+		_ = connection.SetDeadline(time.Now())
+
+		go func() { _ = connection.Close() }()
+	}
+}
+
+// dialer returns a dialer that connects where the guard allows it; without a guard, anywhere.
+func dialer(guard *dialguard.Guard) *net.Dialer {
+	if guard == nil {
+		return &net.Dialer{Timeout: connectTimeout, KeepAlive: 30 * time.Second}
+	}
+
+	return guard.Dialer(connectTimeout)
+}
+
+func tcpDialer(guard *dialguard.Guard) dialFunc {
+	return func(ctx context.Context, address string) (net.Conn, error) {
+		return dialer(guard).DialContext(ctx, "tcp", address)
+	}
+}
+
+// checkAddress refuses an endpoint whose host is an address that the guard refuses. Names are checked when they are
+// dialled; behind a proxy of the environment, the proxy decides about names.
+func checkAddress(target omni.Origin, guard *dialguard.Guard) error {
+	if guard == nil {
+		return nil
+	}
+
+	if err := guard.CheckHost(target.Host); err != nil {
+		return fmt.Errorf("the endpoint %w", err)
+	}
+
+	return nil
 }

@@ -162,3 +162,78 @@ func (p *Pool) Close() {
 		p.retire(uid)
 	}
 }
+
+// How long a session may be dialled and its copy be filled for the first time before that is shown, as long as nothing has
+// failed: in the first moments of a leader, and after a new key, CA or endpoint. Otherwise each routine change of a key would
+// show a whole fleet as not Ready, although nothing is wrong.
+const (
+	// ContentsGrace is for an OmniConnection that was Ready. With thousands of clusters the copies need a while.
+	ContentsGrace = 2 * time.Minute
+	// ReadyGrace is for what uses an OmniConnection that is shown as Ready. Its controller shows after ContentsGrace that it
+	// is not, and that wakes its users.
+	ReadyGrace = ContentsGrace + 30*time.Second
+	// StartGrace is the same while the OmniConnection is not shown as Ready: only a new leader waits then.
+	StartGrace = 10 * time.Second
+)
+
+// ContentsGrace returns how much longer the contents of a connection may be missing; not positive if that is to be shown.
+// looked is when this process first looked at any connection.
+func (p *Pool) ContentsGrace(uid string, looked, now time.Time) time.Duration {
+	return ContentsGrace - now.Sub(p.openedSince(uid, looked))
+}
+
+// UserGrace returns how much longer what uses a connection may lack its session or the contents; not positive if that is to
+// be shown. shownReady is whether the connection is shown as Ready: then its controller says if something fails. looked is
+// when this process first looked for any session.
+func (p *Pool) UserGrace(uid string, shownReady bool, looked, now time.Time) time.Duration {
+	if !shownReady {
+		return StartGrace - now.Sub(looked)
+	}
+
+	return ReadyGrace - now.Sub(p.openedSince(uid, looked))
+}
+
+// openedSince returns when the last attempt to open a session began, unless it failed or began earlier than the given time,
+// which it returns then.
+func (p *Pool) openedSince(uid string, earliest time.Time) time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	if current := p.entries[uid]; current != nil && current.err == nil && current.began.After(earliest) {
+		return current.began
+	}
+
+	return earliest
+}
+
+// Lease is a session in use. Release it when the work is done; further calls of Release do nothing.
+type Lease struct {
+	*Session
+
+	release     func()
+	acquire     func(cluster string) (release func(), ok bool)
+	releaseSlot func() // releases the slot; nil without one
+}
+
+// Enter takes one of the connection's slots for a reconcile of a cluster (its name in Omni), until Release. False means
+// that all slots are taken: the caller frees its worker, and ClusterChanged wakes it when a slot is free. Enter never
+// waits. A connection whose Omni answers slowly has fewer slots. Enter must not be called concurrently with Release.
+func (l *Lease) Enter(cluster string) bool {
+	if l.releaseSlot != nil {
+		return true
+	}
+
+	release, ok := l.acquire(cluster)
+	l.releaseSlot = release
+
+	return ok
+}
+
+// Release releases the session and the slot.
+func (l *Lease) Release() {
+	if l.releaseSlot != nil {
+		l.releaseSlot()
+	}
+
+	l.release()
+}

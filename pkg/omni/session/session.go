@@ -1,13 +1,41 @@
+// Package session connects to Omnis: from the key in a Secret to a client that authenticates, bounds and counts every
+// call, with a mirror beside it.
+//
+//	key, err := session.ParseServiceAccountKey(secret.Data["serviceAccountKey"])   // omni.ErrKey... sentinels
+//	pool := session.NewPool(ctx, session.PoolOptions{ClusterChanged: ..., HealthChanged: ..., Observer: ...})
+//	lease, err := pool.Acquire(ctx, session.Identity{UID: uid, Owner: namespace, SecretUID: secret.UID}, session.Config{...})
+//	defer lease.Release()
+//
+// The memory for copies is shared out by Identity.Owner: see bounds.Limits.TotalMemory.
+//
+// A Session (embedded in the Lease) is one authenticated client plus one mirror. The OmniConnection controller calls
+// Acquire; the OmniCluster controller calls pool.Get(uid). Both must release their leases. A replaced or forgotten
+// session is closed when its last lease is released.
+//
+// PoolOptions.ClusterChanged names the cluster to reconcile. HealthChanged reports that a connection became healthy or
+// unhealthy: reconcile all of its clusters, because a mirror reports no clusters until it is complete for the first
+// time.
+//
+// The methods of Session are those that need several of its parts: Ready and Health combine the mirror with the
+// liveness of Omni, Plan and PlanDelete return an error until the copy is ready, Apply records its writes. Plain reads
+// are functions of packages omni and observe, over Copy or Live.
+//
+// # Tests
+//
+// New joins any in-memory COSI state and a mirror of it, for tests without a connection; PoolOptions.Open replaces
+// dialling. The tests with the build tag realomni run against a real Omni through hack/test-omni.sh.
 package session
 
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/pkg/client/management"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
@@ -159,4 +187,44 @@ func (s *Session) close() {
 	if s.client != nil {
 		_ = s.client.Close() // nothing is in flight any more
 	}
+}
+
+// KubeconfigRequest is the identity and lifetime of a kubeconfig. All fields are required: without groups, Omni issues
+// a token that it does not accept afterwards.
+type KubeconfigRequest struct {
+	// Cluster is the cluster's name in Omni.
+	Cluster string
+	// User and Groups are the bearer's identity in the workload cluster.
+	User   string
+	Groups []string
+	// TTL is how long the token is valid; Omni refuses more than ten years.
+	TTL time.Duration
+}
+
+// IssueKubeconfig makes Omni sign a kubeconfig for a service account: YAML with one cluster (no CA), one context and
+// one user with a bearer token. It is a secret, and cannot be revoked: request it only to store it. The call is bounded
+// by CallTimeout and needs the role Operator.
+//
+// Errors: ErrNoClusterUUID; else those of the call, see Classify.
+func (s *Session) IssueKubeconfig(ctx context.Context, request KubeconfigRequest) ([]byte, error) {
+	if s.client == nil {
+		return nil, omni.ErrClosed
+	}
+
+	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
+	defer cancel()
+
+	kubeconfig, err := s.client.library.Management().WithCluster(request.Cluster).
+		Kubeconfig(ctx, management.WithServiceAccount(request.TTL, request.User, request.Groups...))
+
+	switch {
+	case err != nil && strings.Contains(err.Error(), "failed to get cluster UUID"):
+		return nil, fmt.Errorf("issue a kubeconfig for cluster %q: %w", request.Cluster, omni.ErrNoClusterUUID)
+	case err != nil:
+		return nil, fmt.Errorf("issue a kubeconfig for cluster %q: %w", request.Cluster, err)
+	case len(kubeconfig) == 0:
+		return nil, fmt.Errorf("issue a kubeconfig for cluster %q: Omni answered with nothing", request.Cluster)
+	}
+
+	return kubeconfig, nil
 }

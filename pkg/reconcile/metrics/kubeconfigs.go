@@ -101,3 +101,120 @@ func (k *Kubeconfigs) Collect(collected chan<- prometheus.Metric) {
 		collected <- prometheus.MustNewConstMetric(k.issuedDesc, prometheus.CounterValue, float64(count), export.Namespace, export.Name)
 	}
 }
+
+// Rollouts keeps the metrics about rollout policies. It is safe for concurrent use and implements prometheus.Collector.
+type Rollouts struct {
+	clustersDesc, stoppedDesc, opensDesc, oldestDesc, overridesDesc *prometheus.Desc
+
+	mu        sync.Mutex
+	policies  map[types.NamespacedName]Rollout
+	overrides map[types.NamespacedName]int
+}
+
+// Rollout has the metrics of one OmniRolloutPolicy.
+type Rollout struct {
+	// Stages are its stages, by name.
+	Stages map[string]RolloutStage
+	// Stopped is true if more clusters have failed than allowed.
+	Stopped bool
+}
+
+// RolloutStage has the metrics of one stage.
+type RolloutStage struct {
+	// Clusters counts its clusters by state: held, admitted, failed.
+	Clusters map[string]int
+	// Opens is when changes may begin again by windows and freezes; zero if they may now, or never.
+	Opens time.Time
+	// OldestHeld is since when the changes have waited that wait longest; zero if none do.
+	OldestHeld time.Time
+}
+
+// NewRollouts makes an empty collector.
+func NewRollouts() *Rollouts {
+	policy, stage := []string{"namespace", "policy"}, []string{"namespace", "policy", "stage"}
+
+	return &Rollouts{
+		clustersDesc: prometheus.NewDesc("omni_rollout_clusters",
+			"Clusters of a stage of an OmniRolloutPolicy by what becomes of their changes: held, admitted or failed.",
+			[]string{"namespace", "policy", "stage", "state"}, nil),
+		stoppedDesc: prometheus.NewDesc("omni_rollout_stopped",
+			"1 while more clusters of an OmniRolloutPolicy have failed than may, so that no changes begin; else 0.", policy, nil),
+		opensDesc: prometheus.NewDesc("omni_rollout_next_open_timestamp_seconds",
+			"When changes of a stage may begin again by its windows and freezes, in seconds since 1970. Absent while they may.", stage, nil),
+		oldestDesc: prometheus.NewDesc("omni_rollout_oldest_held_timestamp_seconds",
+			"Since when the changes of a stage have waited that wait longest, in seconds since 1970. Absent if none wait.", stage, nil),
+		overridesDesc: prometheus.NewDesc("omni_rollout_overrides_total",
+			"Clusters whose changes began out of turn by the annotation rollout-override since the controller started.", policy, nil),
+		policies: map[types.NamespacedName]Rollout{}, overrides: map[types.NamespacedName]int{},
+	}
+}
+
+// Set sets the metrics of an OmniRolloutPolicy.
+func (r *Rollouts) Set(policy types.NamespacedName, rollout Rollout) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.policies[policy] = rollout
+}
+
+// CountOverride counts a cluster whose changes began out of turn.
+func (r *Rollouts) CountOverride(policy types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	r.overrides[policy]++
+}
+
+// Forget removes every series of an OmniRolloutPolicy.
+func (r *Rollouts) Forget(policy types.NamespacedName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	delete(r.policies, policy)
+	delete(r.overrides, policy)
+}
+
+// Describe implements prometheus.Collector.
+func (r *Rollouts) Describe(descriptions chan<- *prometheus.Desc) {
+	for _, description := range []*prometheus.Desc{r.clustersDesc, r.stoppedDesc, r.opensDesc, r.oldestDesc, r.overridesDesc} {
+		descriptions <- description
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (r *Rollouts) Collect(collected chan<- prometheus.Metric) {
+	r.mu.Lock()
+	policies, overrides := maps.Clone(r.policies), maps.Clone(r.overrides)
+	r.mu.Unlock()
+
+	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
+		collected <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
+	}
+
+	for name, policy := range policies {
+		stopped := 0.0
+		if policy.Stopped {
+			stopped = 1
+		}
+
+		gauge(r.stoppedDesc, stopped, name.Namespace, name.Name)
+
+		for stage, one := range policy.Stages {
+			for state, count := range one.Clusters {
+				gauge(r.clustersDesc, float64(count), name.Namespace, name.Name, stage, state)
+			}
+
+			if !one.Opens.IsZero() {
+				gauge(r.opensDesc, float64(one.Opens.Unix()), name.Namespace, name.Name, stage)
+			}
+
+			if !one.OldestHeld.IsZero() {
+				gauge(r.oldestDesc, float64(one.OldestHeld.Unix()), name.Namespace, name.Name, stage)
+			}
+		}
+	}
+
+	for name, count := range overrides {
+		collected <- prometheus.MustNewConstMetric(r.overridesDesc, prometheus.CounterValue, float64(count), name.Namespace, name.Name)
+	}
+}

@@ -1,7 +1,9 @@
 package validation
 
 import (
+	"cmp"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 
@@ -190,4 +192,128 @@ func validateBackup(backup *v1alpha1.BackupConfiguration, path *field.Path) fiel
 	_, errs := requireDuration(backup.Interval, 0, noLimit, path.Child("interval"), "set the time between two backups, such as 1h; 0s turns them off")
 
 	return errs
+}
+
+// validateNewBlocks checks size and depth of the free-form blocks that a spec has and the old one has not. Blocks that were
+// stored under older limits stay valid.
+func validateNewBlocks(spec, old any) field.ErrorList {
+	stored := map[string]bool{}
+	eachBlock(reflect.ValueOf(old), func(block v1alpha1.FreeForm) { stored[string(block.Raw)] = true })
+
+	var errs field.ErrorList
+
+	eachBlock(reflect.ValueOf(spec), func(block v1alpha1.FreeForm) {
+		if !stored[string(block.Raw)] {
+			errs = append(errs, validateFreeForm(field.NewPath("spec"), "leave its blocks as they are, the object is being deleted", block)...)
+		}
+	})
+
+	return errs
+}
+
+// eachBlock calls visit with each free-form block in a value.
+func eachBlock(value reflect.Value, visit func(v1alpha1.FreeForm)) {
+	switch value.Kind() {
+	case reflect.Pointer:
+		if !value.IsNil() {
+			eachBlock(value.Elem(), visit)
+		}
+	case reflect.Slice:
+		for i := range value.Len() {
+			eachBlock(value.Index(i), visit)
+		}
+	case reflect.Struct:
+		if block, isBlock := reflect.TypeAssert[v1alpha1.FreeForm](value); isBlock {
+			visit(block)
+
+			return
+		}
+
+		for i := range value.NumField() {
+			if value.Type().Field(i).IsExported() {
+				eachBlock(value.Field(i), visit)
+			}
+		}
+	default:
+	}
+}
+
+// validateManifests checks the groups of Kubernetes objects that Omni applies.
+func validateManifests(manifests []v1alpha1.Manifest, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	names := make(map[string]bool, len(manifests))
+
+	for i := range manifests {
+		manifest, at := &manifests[i], path.Index(i)
+
+		switch {
+		case manifest.Name == "":
+			errs = append(errs, field.Required(at.Child("name"), "give the manifest a name that is unique in the cluster"))
+		case names[manifest.Name]:
+			errs = append(errs, field.Duplicate(at.Child("name"), manifest.Name))
+		}
+
+		names[manifest.Name] = true
+
+		errs = append(errs, validateEnum(manifest.Mode, at.Child("mode"), v1alpha1.ManifestFull, v1alpha1.ManifestOneTime)...)
+		errs = append(errs, validateOmniMetadata(manifest.Labels, manifest.Annotations, at)...)
+		errs = append(errs, validateManifestContent(manifest, at)...)
+	}
+
+	return errs
+}
+
+func validateManifestContent(manifest *v1alpha1.Manifest, path *field.Path) field.ErrorList {
+	switch {
+	case len(manifest.Inline) > 0 && manifest.ValueFrom != nil:
+		return field.ErrorList{field.Forbidden(path.Child("valueFrom"), "cannot be combined with inline: keep one of them")}
+	case len(manifest.Inline) > 0:
+		return validateFreeForm(path.Child("inline"), "split it, or read it with valueFrom", manifest.Inline...)
+	case manifest.ValueFrom != nil:
+		return validateValueSource(manifest.ValueFrom, path.Child("valueFrom"))
+	default:
+		return field.ErrorList{field.Required(path, "set inline or valueFrom")}
+	}
+}
+
+// validateHealthchecks checks the Jobs that gate upgrades.
+func validateHealthchecks(healthchecks []v1alpha1.Healthcheck, path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+
+	seen := make(map[string]bool, len(healthchecks))
+
+	for i := range healthchecks {
+		check, at := &healthchecks[i], path.Index(i)
+
+		errs = append(errs, validateIdentity(check.Name, check.IDOverride, at)...)
+
+		// Omni identifies a healthcheck by its override, or by its name if it has no override.
+		if id := cmp.Or(check.IDOverride, check.Name); id != "" {
+			if seen[id] {
+				errs = append(errs, duplicateHealthcheck(check, at))
+			}
+
+			seen[id] = true
+		}
+
+		errs = append(errs, validateOmniMetadata(check.Labels, check.Annotations, at)...)
+		errs = append(errs, validateDuration(check.Interval, minHealthcheckInterval, noLimit, at.Child("interval"))...)
+
+		if check.Job == nil {
+			errs = append(errs, field.Required(at.Child("job"), "write the Kubernetes Job to run"))
+		} else {
+			errs = append(errs, validateFreeForm(at.Child("job"), "shorten it, for example with an image that holds the check", *check.Job)...)
+		}
+	}
+
+	return errs
+}
+
+func duplicateHealthcheck(check *v1alpha1.Healthcheck, path *field.Path) *field.Error {
+	if check.IDOverride != "" {
+		return field.Duplicate(path.Child("idOverride"), check.IDOverride)
+	}
+
+	return field.Duplicate(path.Child("name"), check.Name)
 }

@@ -3,9 +3,11 @@ package worker
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"text/template"
@@ -18,7 +20,10 @@ import (
 	chartutil "helm.sh/helm/v4/pkg/chart/v2/util"
 	"helm.sh/helm/v4/pkg/engine"
 	releaseutil "helm.sh/helm/v4/pkg/release/v1/util"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts/parse"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
@@ -159,3 +164,109 @@ func explain(name, text string) (*render.Answer, []byte, error) {
 
 	return &render.Answer{Chart: &chart.Chart{Metadata: &chart.Metadata{}}}, nil, nil
 }
+
+// largeText is from how many bytes on the memory for a text is given back at once.
+const largeText = 1 << 20
+
+// serveIndex reads the index of a repository.
+func (w *worker) serveIndex(text []byte) error {
+	if len(text) >= largeText {
+		defer debug.FreeOSMemory()
+	}
+
+	index, err := readIndex(text)
+	if err != nil {
+		return w.fail(err)
+	}
+
+	if err := index.WriteEntries(func(content []byte) error { return render.WriteFrame(w.out, render.KindEntries, content) }); err != nil {
+		return err
+	}
+
+	return render.WriteFrame(w.out, render.KindDone, nil)
+}
+
+func readIndex(text []byte) (index *render.Index, err error) {
+	defer panicked(render.StageLoad, "the index makes its parser fail", &err)
+
+	return parse.Index(text)
+}
+
+// serveProvenance checks a provenance file.
+func (w *worker) serveProvenance(about []byte) error {
+	keyring, err := w.next(render.KindKeyring)
+	if err != nil {
+		return err
+	}
+
+	file, err := w.next(render.KindSignature)
+	if err != nil {
+		return err
+	}
+
+	var wanted render.Provenance
+	if err := json.Unmarshal(about, &wanted); err != nil {
+		return err
+	}
+
+	if err := checkProvenance(file, keyring, &wanted); err != nil {
+		return w.fail(&render.Failure{Stage: render.StageLoad, Text: err.Error()})
+	}
+
+	return render.WriteFrame(w.out, render.KindDone, nil)
+}
+
+func checkProvenance(file, keyring []byte, wanted *render.Provenance) (err error) {
+	defer panicked(render.StageLoad, "the provenance file makes its parser fail", &err)
+
+	return parse.CheckProvenance(file, keyring, wanted)
+}
+
+// lookup is the function of templates: it asks the parent. As in Helm, what does
+// not exist is an empty object.
+func (w *worker) lookup(apiVersion, kind, namespace, name string) (map[string]any, error) {
+	question := render.Question{APIVersion: apiVersion, Kind: kind, Namespace: namespace, Name: name}
+	for _, text := range []string{apiVersion, kind, namespace, name} {
+		if len(text) > maxName {
+			return map[string]any{}, errors.New("lookup: the name of a kind, a namespace or an object is too long")
+		}
+	}
+
+	if err := w.send(render.KindQuestion, question); err != nil {
+		return map[string]any{}, err
+	}
+
+	content, err := w.next(render.KindReply)
+	if err != nil {
+		return map[string]any{}, err
+	}
+
+	var reply render.Reply
+	if err := json.Unmarshal(content, &reply); err != nil {
+		return map[string]any{}, err
+	}
+
+	if reply.Error != "" {
+		return map[string]any{}, errors.New(reply.Error)
+	}
+
+	if len(reply.Object) == 0 {
+		return map[string]any{}, nil
+	}
+
+	// The members of a list get their kind, and numbers the types that Helm's client gives them.
+	found, _, err := unstructured.UnstructuredJSONScheme.Decode(reply.Object, nil, nil)
+	if err != nil {
+		return map[string]any{}, err
+	}
+
+	object, ok := found.(runtime.Unstructured)
+	if !ok {
+		return map[string]any{}, errors.New("lookup: what was found is neither an object nor a list")
+	}
+
+	return object.UnstructuredContent(), nil
+}
+
+// maxName is longer than any name in Kubernetes, in bytes.
+const maxName = 1 << 10

@@ -1,3 +1,4 @@
+// Package omnicontrolplane describes how the API server serves OmniControlPlanes.
 package omnicontrolplane
 
 import (

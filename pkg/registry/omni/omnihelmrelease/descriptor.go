@@ -1,3 +1,4 @@
+// Package omnihelmrelease describes how the API server serves OmniHelmReleases.
 package omnihelmrelease
 
 import (

@@ -1,3 +1,4 @@
+// Package omnikubeconfigexport describes how the API server serves OmniKubeconfigExports.
 package omnikubeconfigexport
 
 import (

@@ -1,3 +1,4 @@
+// Package omnimachine describes how the API server serves OmniMachines.
 package omnimachine
 
 import (

@@ -1,3 +1,4 @@
+// Package omnisecretsync describes how the API server serves OmniSecretSyncs.
 package omnisecretsync
 
 import (

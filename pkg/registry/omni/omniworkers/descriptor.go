@@ -1,3 +1,4 @@
+// Package omniworkers describes how the API server serves OmniWorkers.
 package omniworkers
 
 import (

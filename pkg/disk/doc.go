@@ -1,2 +1,0 @@
-// Package disk writes files that survive a loss of power, and asks how much space is left.
-package disk

@@ -1,2 +1,0 @@
-// Package omniconnection describes how the API server serves OmniConnections.
-package omniconnection

@@ -1,2 +1,0 @@
-// Package omnicontrolplane describes how the API server serves OmniControlPlanes.
-package omnicontrolplane

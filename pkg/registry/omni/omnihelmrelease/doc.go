@@ -1,2 +1,0 @@
-// Package omnihelmrelease describes how the API server serves OmniHelmReleases.
-package omnihelmrelease

@@ -1,2 +1,0 @@
-// Package omnikubeconfigexport describes how the API server serves OmniKubeconfigExports.
-package omnikubeconfigexport

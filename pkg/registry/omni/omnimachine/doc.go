@@ -1,2 +1,0 @@
-// Package omnimachine describes how the API server serves OmniMachines.
-package omnimachine

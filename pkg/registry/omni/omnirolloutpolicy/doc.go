@@ -1,2 +1,0 @@
-// Package omnirolloutpolicy describes how the API server serves OmniRolloutPolicies.
-package omnirolloutpolicy

@@ -1,2 +1,0 @@
-// Package omnisecretsync describes how the API server serves OmniSecretSyncs.
-package omnisecretsync

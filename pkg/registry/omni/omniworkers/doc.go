@@ -1,2 +1,0 @@
-// Package omniworkers describes how the API server serves OmniWorkers.
-package omniworkers

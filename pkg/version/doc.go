@@ -1,2 +1,0 @@
-// Package version reports which build of the program runs.
-package version
