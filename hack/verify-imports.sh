@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The import rules of AGENTS.md: which room may use which.
+# The import rules of docs/development/architecture.md: which package may use which.
 set -o errexit -o nounset -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,7 +1,7 @@
-// Package export reads live clusters from an Omni and makes manifests that take them over unchanged. `omni-controller
+// Package export reads live clusters from an Omni and makes manifests that take them over unchanged. `kubectl omni
 // export` runs it.
 //
-// pkg/omni reads the clusters, and template/manifests makes the objects. This package joins the two, and verifies
+// pkg/omni reads the clusters, and FromTemplate makes the objects. Run joins the two, and verifies
 // each cluster's manifests before it returns them: it renders them as the controller would, and compares the result
 // with Omni. Every difference beyond the ownership mark becomes a warning that names the resource, so that nothing is
 // dropped silently which our kinds cannot express.

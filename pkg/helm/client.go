@@ -24,11 +24,10 @@
 // What needs no Client is in the packages below:
 //   - charts finds and downloads charts, and render has them rendered in worker processes.
 //   - values merges what a chart is rendered with.
-//   - manifest bounds and reads what came of it.
-//   - records reads and writes Helm's records within bounds.
-//   - drift compares an object with what the cluster has.
+//   - drift bounds and reads manifests, and compares an object with what the cluster has.
 //   - kubeclient is what stands between Helm and the cluster.
-//   - live has the tests with a real kube-apiserver.
+//
+// Package test/helmlive has the tests with a real kube-apiserver.
 package helm
 
 import (

@@ -75,8 +75,8 @@ func (s *scope) isMark(marks omni.Marks) bool {
 // wrote reports whether Omni took a change in this run.
 func (s *scope) wrote() bool { return s.synced != nil && len(s.synced.taken) > 0 }
 
-// processState is what this process keeps of a cluster from one run to the next, and loses when it ends. The runs of one cluster
-// never overlap.
+// processState is what this process keeps of a cluster from one run to the next, and loses when it ends: after a
+// restart, changes wait for their whole settle time again. The runs of one cluster never overlap.
 type processState struct {
 	uid types.UID // of the cluster
 

@@ -1,14 +1,13 @@
 // Package omnihelmrelease is the controller of OmniHelmRelease: it decides when a Helm release in a workload cluster is
 // checked, which action comes next, and what the status says. Package helm carries the actions out.
 //
-// The phases of a run, each in the file of its name: which chart (chart) and which values (values); to whom the release
-// belongs (ownership); the desired release (wanted), the next action and whether it may begin (release, depends,
-// retry), and whether it is still wanted when it is about to change something (basis); the tests (test) and the live objects
-// (drift); a deletion (delete); the status, events and errors (status, events, failure).
+// The files follow the phases of a run: chart and values (inputs), the owner of the release (ownership), the desired release, what
+// it depends on and the next action (release), the live objects (drift), a deletion (delete), the status (status), errors and retries
+// (failure). The phases themselves, connect and test are in reconciler.
 //
-// Actions take long, so none runs on a worker: action.go prepares one, and runner.go runs it outside of the reconciler,
-// a limited number at once, and triggers the object when it has ended. Calls that may take long are made in the same
-// way, by package asynccache.
+// Actions take long, so none runs on a worker: action.go prepares one and checks that it is still wanted right before the first
+// change, and runner.go runs it outside of the reconciler, a limited number at once, and triggers the object when it has ended.
+// Calls that may take long are made in the same way, by package asynccache.
 package omnihelmrelease
 
 import (

@@ -266,7 +266,8 @@ func (j job) running() bool { return !j.begun.IsZero() && j.ended.IsZero() }
 func (j job) failed() bool { return !j.ended.IsZero() && j.err != nil }
 
 // pauses reports whether an action that failed waits before it is tried again. One that was interrupted once begins again
-// at once. If it happens twice in a row, something interrupts it each time.
+// at once. If it happens twice in a row, something interrupts it each time. spec.retries does not bound
+// interruptions.
 func (j job) pauses() bool { return j.failed() && (j.failedInRow > 1 || !interrupted(j.err)) }
 
 // failures returns the failures of the attempt after the action. An action that the cluster or the chart refused

@@ -89,9 +89,10 @@ func (m move) givesTo(machine member) bool { return m.to.covers(machine) && !m.f
 func (m move) name() string { return fmt.Sprintf("%s %q", omni.KindOf(m.key.ResourceType), m.key.ID) }
 
 // orderMoves makes resources that change their place follow the machines. What machines are about to leave with stays
-// until they are gone, and machines come when theirs is there. If machines with the resource would have to go before others
-// that need it may come, the plan is none: half of a replacement would be made, and the other half perhaps never. The error
-// is ErrCollision then, because that ends when each has a resource of its own.
+// until they are gone, and machines come when theirs is there. A resource that no document has any more does not move, and
+// waits for no machine. If machines with the resource would have to go before others that need it may come, the plan is none:
+// half of a replacement would be made, and the other half perhaps never. The error is ErrCollision then, because that ends
+// when each has a resource of its own.
 func (p *Plan) orderMoves(ctx context.Context, st state.State, moves []move) error {
 	if len(moves) == 0 {
 		return nil

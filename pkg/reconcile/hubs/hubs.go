@@ -1,5 +1,8 @@
 // Package hubs decides whose marks of ownership count as this hub's own. A mark has the ID of the hub that wrote it,
 // because objects that are restored into a second hub keep their UIDs.
+//
+// Owners and Well keep what this process itself has seen of clusters in Omni, for controllers that otherwise know only their
+// statuses. A status may be from before the process began: the controller was away, or an older database was restored.
 package hubs
 
 import (

@@ -291,7 +291,8 @@ func makePrintable(object client.Object) {
 	status.Set(copied)
 }
 
-// tell sends the events about what is new in a status that was written.
+// tell sends the events about what is new in a status that was written. If the answer to the write was lost, nobody sends them: the
+// next run finds the status as it makes it.
 func (r *Reconciler[O, S]) tell(before, object O) {
 	if changed := readyChanged(before.GetReconcileStatus(), object.GetReconcileStatus()); changed != nil {
 		r.announce(object, *changed)

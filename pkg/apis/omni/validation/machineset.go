@@ -119,7 +119,7 @@ func validateStrategy(strategy *v1alpha1.Strategy, path *field.Path) field.Error
 	return errs
 }
 
-// validateScale checks the number of machines that the scale subresource asks for.
+// validateScale checks the number of machines that the scale subresource asks for. There is no upper bound.
 func validateScale(machines *v1alpha1.MachineSetMachines, replicas, lowest int32, tooFew string) field.ErrorList {
 	path := field.NewPath("spec", "replicas")
 

@@ -123,7 +123,8 @@ func invalidName(specified, effective, rule string, path *field.Path) *field.Err
 // maxPort is the largest TCP port.
 const maxPort = 65535
 
-// invalidValue is an Invalid error that does not repeat the value, which may be long or hold a credential.
+// invalidValue is an Invalid error that does not repeat the value, which may be long or hold a credential: the library puts the
+// message of a refusal into the audit log.
 func invalidValue(path *field.Path, detail string) *field.Error {
 	return field.Invalid(path, field.OmitValueType{}, detail)
 }
