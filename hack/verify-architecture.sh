@@ -37,7 +37,7 @@ while read -r file functions; do
   for function in $functions; do
     grep --quiet -E "^func (\([^)]*\) )?$function[[(]|^type $function " "$file" 2>/dev/null || complain "$page" "$file has no $function"
   done
-done < <(grep -oE '`[A-Za-z0-9_./-]+\.go`( `[A-Za-z]+`)+' "$page" | tr -d '`' | sort -u)
+done < <(tr '\n' ' ' <"$page" | grep -oE '`[A-Za-z0-9_./-]+\.go`( +`[A-Za-z]+`)+' | tr -d '`' | sort -u)
 
 # The package comment of the API server names its files, without their ending, in parentheses.
 server=pkg/apiserver
