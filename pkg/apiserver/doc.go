@@ -9,8 +9,8 @@
 // API server of Kubernetes leaves to its users, one file for each:
 //
 //   - who asks: the front proxy, or nobody (frontproxy), somebody past it (directconnections), and what they may do (nameslast);
-//   - what happens to a request: admission (admission), parameters of policies and the wire format (config), what audit and the log
-//     leave out (logging), the end of an answer that its client does not read, or of all of them at a stop (answers);
+//   - what happens to a request: admission (admission), parameters of policies and the wire format (config), what the audit log leaves
+//     out (audit), the end of an answer that its client does not read, or of all of them at a stop (answers);
 //   - what clients ask about the kinds: their description (openapi);
 //   - while it runs: readiness and a full storage (server), the serving certificate (servingcertificate).
 //
@@ -20,5 +20,6 @@
 //   - startup: the hub's rights and an external etcd, before the server is made; clients of an etcd;
 //   - requestbody: what the body of a request may become;
 //   - lists: memory for lists, and answers that are encoded one object after the other;
+//   - logging: what the log of the process may hold;
 //   - embeddedetcd, snapshot: where the objects are stored, its version, and copies of it.
 package apiserver

@@ -19,6 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/cmd/internal/garbage"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
 	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/embeddedetcd"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/logging"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -45,7 +46,7 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		// The usage has hundreds of lines; nobody would see the error above it.
 		SilenceUsage: true,
 		RunE: func(*cobra.Command, []string) error {
-			apiserver.OmitBodies()
+			logging.OmitBodies()
 
 			if err := options.Complete(); err != nil {
 				return err

@@ -1,4 +1,4 @@
-package apiserver_test
+package logging_test
 
 import (
 	"bytes"
@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apiserver/logging"
 )
 
 // TestLogHasNoToken reads the log of a whole process at the highest verbosity, while the real client sends a token
@@ -69,7 +69,7 @@ func TestLogHasNoToken(t *testing.T) {
 		t.Fatalf("the library does not log bodies any more: %s", log)
 	}
 
-	apiserver.OmitBodies()
+	logging.OmitBodies()
 	t.Cleanup(func() { klog.SetLogFilter(nil) })
 
 	log := review()
