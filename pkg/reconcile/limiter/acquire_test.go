@@ -377,11 +377,19 @@ func TestTenantsShareAResource(t *testing.T) {
 // Who is turned away by Claim has its slot when its turn comes, and it goes to the next if it is not fetched.
 func TestClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var woken []string
+		var (
+			mu    sync.Mutex // Wake is called by whoever gives a slot back, and by the clock
+			woken []string
+		)
 
 		l := New(Limits[string]{PerKey: 1, Total: 2})
 		claim := func(name, key string) (func(), bool) {
-			return l.Claim(key, Waiter{Name: name, Wake: func() { woken = append(woken, name) }})
+			return l.Claim(key, Waiter{Name: name, Wake: func() {
+				mu.Lock()
+				defer mu.Unlock()
+
+				woken = append(woken, name)
+			}})
 		}
 
 		hold, ok := claim("first", "a")
