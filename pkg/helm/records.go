@@ -60,7 +60,7 @@ type AdmitRecord func(name string, size RecordSize) error
 
 // NewRecords makes the storage for one action, whose requests end with ctx. Records are in the namespace of the release. The
 // storage lists none: what it is asked for is one record, by its name. A record is not read, and RefusedError says why, if
-// it has more than 1 MiB, more than 32 MiB without compression, or manifests beyond manifest.Limits; none of that size is
+// it has more than 1 MiB, more than 32 MiB without compression, or manifests beyond drift.ManifestLimits; none of that size is
 // written. Admit may be nil. The error is that of a configuration that no client can be made of.
 func NewRecords(ctx context.Context, config *action.Configuration, namespace string, admit AdmitRecord) (driver.Driver, error) {
 	rest, err := config.RESTClientGetter.ToRESTConfig()

@@ -6,6 +6,9 @@ package words
 import (
 	"fmt"
 	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Plural returns a number of things, such as "1 line" and "2 lines".
@@ -30,3 +33,15 @@ func AndMore(text string, more int, separator string) string {
 
 	return fmt.Sprintf("%s%sand %d more", text, separator, more)
 }
+
+// Time returns a time for messages.
+func Time(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// TimeWithZone returns a time that people plan for, in its own zone.
+func TimeWithZone(t time.Time) string { return t.Format("Mon 2006-01-02 15:04 MST") }
+
+// TimeInNames is the form of a time, in UTC, in the names of files and directories: they sort by time.
+const TimeInNames = "20060102T150405Z"
+
+// StoredTime returns a time as the API keeps it.
+func StoredTime(t time.Time) metav1.Time { return metav1.Time{Time: t.UTC().Truncate(time.Second)} }

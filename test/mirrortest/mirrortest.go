@@ -8,6 +8,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
@@ -25,7 +26,7 @@ func Start(t *testing.T, source state.CoreState, options mirror.Options) *mirror
 
 	m := mirror.Start(t.Context(), source, options)
 	t.Cleanup(m.Stop)
-	omnitest.Eventually(t, "mirror synced", m.Synced)
+	await.Until(t, "mirror synced", m.Synced)
 
 	return m
 }

@@ -5,8 +5,6 @@ package omnitest
 import (
 	"context"
 	"sync"
-	"testing"
-	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
@@ -116,19 +114,6 @@ func (f *FakeOmni) WatchKind(ctx context.Context, kind resource.Kind, events cha
 	}()
 
 	return nil
-}
-
-// Eventually polls a condition that holds within a few seconds, or on a busy machine within a few minutes.
-func Eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-
-	for deadline := time.Now().Add(5 * time.Minute); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-		if condition() {
-			return
-		}
-	}
-
-	t.Fatalf("did not happen in time: %s", what)
 }
 
 // SilentOmni accepts watches and never sends an event.

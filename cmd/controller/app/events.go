@@ -126,7 +126,7 @@ func (r *eventRecorder) record(event *eventsv1.Event) {
 	}
 }
 
-// write writes an event, and tries again while the hub does not answer. What the hub refuses is lost.
+// write writes an event, and tries again while the hub does not answer. An event that the hub refuses is lost.
 func (r *eventRecorder) write(ctx context.Context, event *eventsv1.Event) {
 	r.log.V(1).Info("Event", "object", event.Regarding.Namespace+"/"+event.Regarding.Name, "type", event.Type, "reason", event.Reason, "note", event.Note)
 

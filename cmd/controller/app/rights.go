@@ -123,8 +123,8 @@ type accountRights struct {
 	reviews authorizationclient.SelfSubjectAccessReviewInterface
 }
 
-// missing returns those of the rights that the account does not have. What it has found out is there even if it returns an error for
-// others.
+// missing returns those of the rights that the account does not have. With an error for some of them, it returns
+// what it found out about the others.
 func (a accountRights) missing(ctx context.Context, rights []authorizationv1.ResourceAttributes) ([]authorizationv1.ResourceAttributes, error) {
 	lacks := make([]bool, len(rights))
 

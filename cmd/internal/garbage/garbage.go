@@ -76,8 +76,8 @@ const (
 // GiveBack gives the memory that is not in use back to the kernel when the program rests, until the context ends.
 //
 // Go collects garbage when it needs room: a program that has worked and rests now keeps what it needed at work, which is
-// twice the memory in use and more. What a fleet needs most of the time is what it needs at rest. What is in use is known
-// as of the last collection, and Go makes one every two minutes.
+// twice the memory in use and more. A fleet rests most of the time. The memory in use is known as of the last
+// collection, and Go makes one every two minutes.
 func GiveBack(ctx context.Context) {
 	var rest rest
 

@@ -229,7 +229,7 @@ func writeNew(name string, text []byte) error {
 }
 
 // addHub gathers what a bundle has besides our objects: events about them, and the Pods of our programs with the end of their
-// logs. What may not be read is missing, with the reason.
+// logs. A thing that may not be read is named as missing, with the reason.
 func (b *bundle) addHub(ctx context.Context, hub kubernetes.Interface, namespace, programs string) {
 	events, err := eventsOf(ctx, hub, namespace)
 	if err != nil {

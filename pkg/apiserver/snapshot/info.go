@@ -38,7 +38,7 @@ type Info struct {
 	Keys int `json:"keys"`
 	// EtcdVersion is the storage version of etcd, such as 3.7.0.
 	EtcdVersion string `json:"etcdVersion,omitempty"`
-	// DataVersion is the version of our objects (package dataversion). 0: none of our servers wrote one.
+	// DataVersion is the version of our objects (see the constant DataVersion). 0: none of our servers wrote one.
 	DataVersion int `json:"dataVersion"`
 	// Objects is the number of our objects by resource, such as omniclusters.
 	Objects map[string]int `json:"objects"`

@@ -83,7 +83,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return sources.ReleaseFinalizer(ctx, r.client, r.live, request.NamespacedName, v1alpha1.KubeconfigInUseFinalizer, r.isNeeded)
 }
 
-// isNeeded implements finalizers.Need.
+// isNeeded implements sources.NeedFinalizer.
 func (r *reconciler) isNeeded(ctx context.Context, secret *metav1.PartialObjectMetadata) (needed bool, again time.Duration, err error) {
 	current, err := r.use(ctx, client.ObjectKeyFromObject(secret))
 	if err != nil {

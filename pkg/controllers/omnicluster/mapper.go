@@ -38,7 +38,7 @@ type Mapper struct {
 // NewMapper returns a Mapper over a cache with the indexes of package index.
 func NewMapper(cache client.Reader) *Mapper { return &Mapper{client: cache} }
 
-func requestFor(namespace, name string) reconcile.Request {
+func request(namespace, name string) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: namespace, Name: name}}
 }
 
@@ -50,7 +50,7 @@ func ClusterOfDocument(_ context.Context, object client.Object) []reconcile.Requ
 		return nil
 	}
 
-	return []reconcile.Request{requestFor(object.GetNamespace(), name)}
+	return []reconcile.Request{request(object.GetNamespace(), name)}
 }
 
 // ClustersOfConnection returns the clusters of an OmniConnection.
@@ -87,7 +87,7 @@ func (m *Mapper) clustersOfValue(ctx context.Context, source client.Object, by s
 
 	add := func(object client.Object) {
 		if name := v1alpha1.ClusterRefOf(object); name != "" {
-			requests = append(requests, requestFor(object.GetNamespace(), name))
+			requests = append(requests, request(object.GetNamespace(), name))
 		}
 	}
 
@@ -179,7 +179,7 @@ func (m *Mapper) EnqueueForPolicy() handler.EventHandler {
 				m.wakeAll(ctx, after, q)
 			} else {
 				for _, name := range ticketsChanged(before, after) {
-					q.Add(requestFor(after.Namespace, name))
+					q.Add(request(after.Namespace, name))
 				}
 			}
 		},
@@ -197,7 +197,7 @@ func (m *Mapper) wakeAll(ctx context.Context, object client.Object, q queue) {
 func (m *Mapper) wake(ctx context.Context, namespace string, q queue, concerned func(*v1alpha1.OmniCluster) bool) {
 	index.Each(ctx, m.client, &v1alpha1.OmniClusterList{}, func(cluster *v1alpha1.OmniCluster) {
 		if concerned(cluster) {
-			q.Add(requestFor(cluster.Namespace, cluster.Name))
+			q.Add(request(cluster.Namespace, cluster.Name))
 		}
 	}, client.InNamespace(namespace))
 }

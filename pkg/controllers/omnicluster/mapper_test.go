@@ -7,10 +7,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
+	"omni.texashpc.com/omni-cluster-operator/test/looptest"
 )
 
 func names(requests []reconcile.Request) []string {
@@ -25,12 +27,12 @@ func names(requests []reconcile.Request) []string {
 }
 
 func TestMapper(t *testing.T) {
-	demo, claimant, other := mapperCluster(), mapperCluster(), mapperCluster()
+	demo, claimant, other := newCluster(), newCluster(), newCluster()
 	claimant.Name, claimant.UID, claimant.Spec.ClusterName = "rival", "uid-rival", "demo"
 	other.Name, other.UID, other.Spec.ConnectionRef.Name = "other", "uid-other", "elsewhere"
 	other.Spec.Patches = []v1alpha1.Patch{{ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "s", Key: "k"}}}}
 
-	w := mapperWorkers("w")
+	w := newWorkers("w", machineClass, 1)
 	w.Spec.Patches = []v1alpha1.Patch{
 		{ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "s", Key: "k"}}},
 		{ValueFrom: &v1alpha1.ValueSource{ConfigMapKeyRef: &v1alpha1.KeyReference{Name: "m", Key: "k"}}},
@@ -40,12 +42,12 @@ func TestMapper(t *testing.T) {
 	ctx := t.Context()
 
 	secret, configMap := index.SecretMetadata(), index.ConfigMapMetadata()
-	secret.SetNamespace(mapperNamespace)
+	secret.SetNamespace(testNamespace)
 	secret.SetName("s")
-	configMap.SetNamespace(mapperNamespace)
+	configMap.SetNamespace(testNamespace)
 	configMap.SetName("m")
 
-	connection := &v1alpha1.OmniConnection{ObjectMeta: metav1.ObjectMeta{Namespace: mapperNamespace, Name: "omni"}}
+	connection := &v1alpha1.OmniConnection{ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "omni"}}
 
 	for name, test := range map[string]struct {
 		got  []reconcile.Request
@@ -68,4 +70,13 @@ func TestMapper(t *testing.T) {
 			}
 		})
 	}
+}
+
+// newMapper returns a Mapper over an API with these objects, the OmniConnection omni and the indexes.
+func newMapper(t *testing.T, objects ...client.Object) *Mapper {
+	t.Helper()
+
+	api := looptest.NewAPI(objects...).WithObjects(&v1alpha1.OmniConnection{ObjectMeta: meta("omni", "uid-connection")}).Build()
+
+	return NewMapper(api)
 }

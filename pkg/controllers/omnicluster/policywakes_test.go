@@ -18,7 +18,7 @@ import (
 // prodPolicy selects clusters of the tier prod, and has given a ticket to the cluster prod.
 func prodPolicy(changes ...func(*v1alpha1.OmniRolloutPolicy)) *v1alpha1.OmniRolloutPolicy {
 	policy := &v1alpha1.OmniRolloutPolicy{
-		ObjectMeta: metav1.ObjectMeta{Namespace: mapperNamespace, Name: "production", Generation: 2},
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "production", Generation: 2},
 		Spec: v1alpha1.OmniRolloutPolicySpec{
 			ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
 			Stages:          []v1alpha1.RolloutStage{{Name: "all"}},
@@ -47,7 +47,7 @@ func fleetOfPolicies(t *testing.T) *Mapper {
 	var fleet []*v1alpha1.OmniCluster
 
 	for _, name := range []string{"prod", "canary", "before", "elsewhere"} {
-		cluster := mapperCluster()
+		cluster := newCluster()
 		cluster.Name, cluster.Labels = name, map[string]string{"tier": name}
 		fleet = append(fleet, cluster)
 	}
@@ -95,7 +95,7 @@ func TestPolicyWakesClusters(t *testing.T) {
 		"made":                   {func(q queue) { handler.Create(t.Context(), event.CreateEvent{Object: prodPolicy()}, q) }, ofPolicy},
 		"deleted":                {func(q queue) { handler.Delete(t.Context(), event.DeleteEvent{Object: prodPolicy()}, q) }, ofPolicy},
 		"made, and not readable": {func(q queue) { handler.Create(t.Context(), event.CreateEvent{Object: unreadable}, q) }, everyone},
-		"not a policy":           {func(q queue) { handler.Create(t.Context(), event.CreateEvent{Object: mapperCluster()}, q) }, ""},
+		"not a policy":           {func(q queue) { handler.Create(t.Context(), event.CreateEvent{Object: newCluster()}, q) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(test.want, woken(t, test.wake)); diff != "" {

@@ -239,7 +239,7 @@ func (r *reconciler) releaseSecret(ctx context.Context, request reconcile.Reques
 	return sources.ReleaseFinalizer(ctx, r.client, r.live, request.NamespacedName, v1alpha1.InUseFinalizer, r.isNeeded)
 }
 
-// isNeeded implements finalizers.Need: it reports whether a Secret is the key of a connection with users.
+// isNeeded implements sources.NeedFinalizer: it reports whether a Secret is the key of a connection with users.
 func (r *reconciler) isNeeded(ctx context.Context, secret *metav1.PartialObjectMetadata) (needed bool, again time.Duration, err error) {
 	list := &v1alpha1.OmniConnectionList{}
 

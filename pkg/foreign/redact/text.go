@@ -60,7 +60,7 @@ func escape(rest []byte) (string, int) {
 	}
 }
 
-// unit reads \uXXXX.
+// unit reads an escape of JSON, such as \u0041.
 func unit(rest []byte) (rune, bool) {
 	if len(rest) < 6 || rest[0] != '\\' || rest[1] != 'u' {
 		return 0, false

@@ -53,12 +53,6 @@ func children(t *testing.T) []int {
 	return found
 }
 
-func eventually(t *testing.T, what string, done func() bool) {
-	t.Helper()
-
-	await.Until(t, what, done)
-}
-
 // hold is a chart that waits in a lookup, and the lookup.
 func hold() (packed []byte, lookup render.Lookup, begun chan struct{}, release func()) {
 	begun, end := make(chan struct{}, 10), make(chan struct{})
@@ -171,7 +165,7 @@ func TestWorkersAreReusedAndEnd(t *testing.T) {
 		}
 	}
 
-	eventually(t, "the worker ends", func() bool { return len(children(t)) == 0 })
+	await.Until(t, "the worker ends", func() bool { return len(children(t)) == 0 })
 }
 
 // One group leaves a worker to the others.

@@ -43,7 +43,7 @@ func TestMirrorServesNothingBeforeEveryWatchIsComplete(t *testing.T) {
 	m := Start(t.Context(), source, telling(told))
 	defer m.Stop()
 
-	omnitest.Eventually(t, "the refusal shows", func() bool { return m.Health().Class == omni.ClassDenied })
+	await.Until(t, "the refusal shows", func() bool { return m.Health().Class == omni.ClassDenied })
 
 	health := m.Health()
 	if health.Synced || m.Synced() || !strings.Contains(health.Message, "ClusterUUID") || health.Since.IsZero() {
@@ -67,7 +67,7 @@ func TestMirrorServesNothingBeforeEveryWatchIsComplete(t *testing.T) {
 	}
 
 	source.RefuseWatch(omnires.ClusterUUIDType, nil)
-	omnitest.Eventually(t, "synced", m.Synced)
+	await.Until(t, "synced", m.Synced)
 
 	if err := m.Ready("demo"); err != nil {
 		t.Errorf("Ready: %v", err)
@@ -91,8 +91,8 @@ func TestMirrorReads(t *testing.T) {
 		omnitest.SetNamed("a", "workers"), omnitest.SetNamed("a", "control-planes"), omnitest.SetNamed("b", "workers"),
 		omnires.NewKernelArgs(omnitest.Machine1),
 	)
-	omnitest.Eventually(t, "everything arrived", func() bool { return m.store.get(omnires.KernelArgsType, omnitest.Machine1) != nil })
-	omnitest.Eventually(t, "sets arrived", func() bool { return len(m.store.list(omnires.MachineSetType, nil)) == 3 })
+	await.Until(t, "everything arrived", func() bool { return m.store.get(omnires.KernelArgsType, omnitest.Machine1) != nil })
+	await.Until(t, "sets arrived", func() bool { return len(m.store.list(omnires.MachineSetType, nil)) == 3 })
 
 	sets := kindMetadata(omnires.MachineSetType)
 
@@ -249,11 +249,11 @@ func TestMirrorTellsWhichCluster(t *testing.T) {
 		marker := omnires.NewClusterStatus("marker-" + strings.ReplaceAll(step.name, " ", "-"))
 		// The tables are independent, so wait for each step's own event.
 		for _, want := range step.want {
-			omnitest.Eventually(t, step.name+" tells "+want, func() bool { return told.Told(want) })
+			await.Until(t, step.name+" tells "+want, func() bool { return told.Told(want) })
 		}
 
 		omnitest.MustCreate(t, source, marker)
-		omnitest.Eventually(t, "marker", func() bool { return told.Told(marker.Metadata().ID()) })
+		await.Until(t, "marker", func() bool { return told.Told(marker.Metadata().ID()) })
 
 		var got []string
 
@@ -284,8 +284,8 @@ func TestMirrorResynchronises(t *testing.T) {
 	}
 
 	source.LoseWatches(lost)
-	omnitest.Eventually(t, "the loss shows", func() bool { return !m.Synced() })
-	omnitest.Eventually(t, "all watches lost", func() bool { return strings.Contains(m.Health().Message, "19 watches") })
+	await.Until(t, "the loss shows", func() bool { return !m.Synced() })
+	await.Until(t, "all watches lost", func() bool { return strings.Contains(m.Health().Message, "19 watches") })
 
 	health := m.Health()
 	if health.Class != omni.ClassUnreachable || !health.Since.After(before) {
@@ -312,8 +312,8 @@ func TestMirrorResynchronises(t *testing.T) {
 		source.RefuseWatch(kind.resourceType, nil)
 	}
 
-	omnitest.Eventually(t, "synced again", m.Synced)
-	omnitest.Eventually(t, "differences told", func() bool {
+	await.Until(t, "synced again", m.Synced)
+	await.Until(t, "differences told", func() bool {
 		return told.Told("changed") && told.Told("removed") && told.Told("new") && told.Told("remade")
 	})
 
@@ -343,7 +343,7 @@ func TestMirrorGivesUpASilentBootstrap(t *testing.T) {
 	m := Start(t.Context(), &omnitest.SilentOmni{State: omnitest.NewFakeOmni()}, options)
 	defer m.Stop()
 
-	omnitest.Eventually(t, "the timeout shows", func() bool { return m.Health().Class == omni.ClassUnreachable })
+	await.Until(t, "the timeout shows", func() bool { return m.Health().Class == omni.ClassUnreachable })
 
 	if !strings.Contains(m.Health().Message, "did not arrive in time") {
 		t.Errorf("health %+v", m.Health())
@@ -393,7 +393,7 @@ func TestMirrorUnderLoad(t *testing.T) {
 	}
 
 	group.Wait()
-	omnitest.Eventually(t, "the copy equals Omni", func() bool {
+	await.Until(t, "the copy equals Omni", func() bool {
 		return len(m.store.list(omnires.ClusterType, nil)) == 200 && len(m.store.list(omnires.MachineSetType, nil)) == 100
 	})
 

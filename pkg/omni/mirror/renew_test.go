@@ -8,6 +8,7 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
@@ -32,7 +33,7 @@ func TestSilentWatchesAreRenewed(t *testing.T) {
 				omnitest.MustCreate(t, source, cluster)
 				m.writes.expect("demo", *cluster.Metadata(), omni.EffectCreated)
 
-				omnitest.Eventually(t, "shown", func() bool {
+				await.Until(t, "shown", func() bool {
 					_ = m.Ready("demo") // as the controller does
 
 					return m.store.get(omnires.ClusterType, "demo") != nil
@@ -42,7 +43,7 @@ func TestSilentWatchesAreRenewed(t *testing.T) {
 					t.Errorf("health %+v, was well since %s", health, known)
 				}
 
-				omnitest.Eventually(t, "the difference is told", func() bool { return told.Told("demo") })
+				await.Until(t, "the difference is told", func() bool { return told.Told("demo") })
 			})
 		})
 	}

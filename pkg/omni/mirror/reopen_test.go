@@ -39,7 +39,7 @@ func TestLostWatchesAreHurried(t *testing.T) {
 			source.RefuseWatch(omnires.ClusterType, nil)
 			reopen(m)
 
-			omnitest.Eventually(t, "synced", m.Synced)
+			await.Until(t, "synced", m.Synced)
 		})
 	}
 }
@@ -86,7 +86,7 @@ func TestWatchesLostAtOnceRest(t *testing.T) {
 func (m *Mirror) rests(t *testing.T, resourceType string) {
 	t.Helper()
 
-	omnitest.Eventually(t, "lost", func() bool {
+	await.Until(t, "lost", func() bool {
 		m.health.mu.Lock()
 		defer m.health.mu.Unlock()
 
@@ -152,11 +152,11 @@ func TestOneWatchAsksWhileOmniIsAway(t *testing.T) {
 
 	// It may be a restart: all of them ask.
 	for _, kind := range mirroredKinds() {
-		omnitest.Eventually(t, "many requests for "+kind.resourceType, func() bool { return asked(kind.resourceType) > 100 })
+		await.Until(t, "many requests for "+kind.resourceType, func() bool { return asked(kind.resourceType) > 100 })
 	}
 
 	passed.Store(int64(OutageGrace))
-	omnitest.Eventually(t, "pauses of an outage", func() bool {
+	await.Until(t, "pauses of an outage", func() bool {
 		before := asked(omnires.MachineSetType)
 		time.Sleep(50 * time.Millisecond)
 
@@ -168,7 +168,7 @@ func TestOneWatchAsksWhileOmniIsAway(t *testing.T) {
 		others -= asked(kind.resourceType)
 	}
 
-	omnitest.Eventually(t, "many requests of the first kind", func() bool { return asked(omnires.ClusterType) > first+500 })
+	await.Until(t, "many requests of the first kind", func() bool { return asked(omnires.ClusterType) > first+500 })
 
 	for _, kind := range mirroredKinds()[1:] {
 		others += asked(kind.resourceType)
@@ -182,5 +182,5 @@ func TestOneWatchAsksWhileOmniIsAway(t *testing.T) {
 	source.back = true
 	source.mu.Unlock()
 
-	omnitest.Eventually(t, "synced", m.Synced)
+	await.Until(t, "synced", m.Synced)
 }

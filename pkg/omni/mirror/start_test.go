@@ -6,6 +6,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
@@ -23,7 +24,7 @@ func startMirror(t *testing.T, source state.CoreState, options Options) *Mirror 
 
 	m := Start(t.Context(), source, options)
 	t.Cleanup(m.Stop)
-	omnitest.Eventually(t, "mirror synced", m.Synced)
+	await.Until(t, "mirror synced", m.Synced)
 
 	return m
 }

@@ -11,6 +11,7 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
@@ -140,5 +141,5 @@ func TestMirrorIsBehindOurOwnWrites(t *testing.T) {
 
 	omnitest.MustCreate(t, source, omnitest.ClusterNamed("demo"))
 	omnitest.MustCreate(t, source, omnires.NewMachineSet("demo-w"))
-	omnitest.Eventually(t, "ready", func() bool { return m.Ready("demo") == nil })
+	await.Until(t, "ready", func() bool { return m.Ready("demo") == nil })
 }

@@ -8,6 +8,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/plantest"
 )
@@ -39,7 +40,7 @@ func TestWaitingClusterIsTold(t *testing.T) {
 
 			told.Take()
 			omnitest.MustDestroy(t, source, omnires.NewMachineSetNode(omnitest.Machine1, set))
-			omnitest.Eventually(t, "the waiting cluster is told", func() bool { return told.Told("demo") })
+			await.Until(t, "the waiting cluster is told", func() bool { return told.Told("demo") })
 
 			if !plans(nil) {
 				t.Error("the machine is free, and there is no plan")
@@ -48,7 +49,7 @@ func TestWaitingClusterIsTold(t *testing.T) {
 			// The cluster waits no more.
 			told.Take()
 			omnitest.MustCreate(t, source, omnires.NewClusterStatus("marker"), omnitest.Labelled(omnires.NewMachineSetNode(omnitest.Machine4, set), "other"))
-			omnitest.Eventually(t, "the marker", func() bool { return told.Told("marker") && told.Told("other") })
+			await.Until(t, "the marker", func() bool { return told.Told("marker") && told.Told("other") })
 
 			if told.Told("demo") {
 				t.Error("told of what it does not wait for")
@@ -74,7 +75,7 @@ func TestWaitingClusterIsToldOfTheOwner(t *testing.T) {
 
 	told.Take()
 	omnitest.MustDestroy(t, source, omnitest.ClusterNamed("other"))
-	omnitest.Eventually(t, "the end of the owner is told", func() bool { return told.Told("demo") })
+	await.Until(t, "the end of the owner is told", func() bool { return told.Told("demo") })
 
 	if after := collision(); after == first {
 		t.Errorf("it still says %q", after)
@@ -83,5 +84,5 @@ func TestWaitingClusterIsToldOfTheOwner(t *testing.T) {
 	told.Take()
 	source.LoseWatches(errors.New("lost"))
 	omnitest.MustDestroy(t, source, omnires.NewMachineSet("demo-workers"))
-	omnitest.Eventually(t, "what the watch missed is told", func() bool { return told.Told("demo") })
+	await.Until(t, "what the watch missed is told", func() bool { return told.Told("demo") })
 }

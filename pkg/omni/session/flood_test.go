@@ -19,6 +19,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
@@ -154,7 +155,7 @@ func TestFloodEndsTheSession(t *testing.T) {
 			neighbour, _ := c.join("team-a", "healthy", healthy)
 			defer neighbour.Release()
 
-			omnitest.Eventually(t, "the neighbour is synced", func() bool { return neighbour.Health().Synced })
+			await.Until(t, "the neighbour is synced", func() bool { return neighbour.Health().Synced })
 			since := neighbour.Health().Since
 
 			peak := heapPeak(t)
@@ -166,7 +167,7 @@ func TestFloodEndsTheSession(t *testing.T) {
 				lease.Release()
 			}
 
-			omnitest.Eventually(t, "the session is closed", func() bool { return errors.Is(again(), omni.ErrTooMuchData) })
+			await.Until(t, "the session is closed", func() bool { return errors.Is(again(), omni.ErrTooMuchData) })
 
 			err := again()
 			if omni.Classify(err) != omni.ClassTooMuchData || !strings.Contains(omni.Message(err), test.says) {
@@ -211,7 +212,7 @@ func TestFloodsDoNotAddUp(t *testing.T) {
 	neighbour, _ := c.join("team-a", "healthy", healthy)
 	defer neighbour.Release()
 
-	omnitest.Eventually(t, "the neighbour is synced", func() bool { return neighbour.Health().Synced })
+	await.Until(t, "the neighbour is synced", func() bool { return neighbour.Health().Synced })
 
 	since := neighbour.Health().Since
 	peak := heapPeak(t)
@@ -233,12 +234,12 @@ func TestFloodsDoNotAddUp(t *testing.T) {
 		attempts = append(attempts, again)
 
 		if lease != nil {
-			omnitest.Eventually(t, "synced or closed", func() bool { return lease.Health().Synced || lease.Health().Class == omni.ClassTooMuchData })
+			await.Until(t, "synced or closed", func() bool { return lease.Health().Synced || lease.Health().Class == omni.ClassTooMuchData })
 			lease.Release()
 		}
 	}
 
-	omnitest.Eventually(t, "most sessions are closed", func() bool {
+	await.Until(t, "most sessions are closed", func() bool {
 		closed := 0
 
 		for _, again := range attempts {
@@ -277,7 +278,7 @@ func TestLongResourceIsRead(t *testing.T) {
 	lease, _ := newCrowd(t, bounds.Limits{}).join("team", "long", server)
 	defer lease.Release()
 
-	omnitest.Eventually(t, "synced", func() bool { return lease.Health().Synced })
+	await.Until(t, "synced", func() bool { return lease.Health().Synced })
 
 	if _, err := lease.Copy().Get(t.Context(), omnires.NewCluster("invented-0").Metadata()); err != nil {
 		t.Error("the resource is missing")
@@ -345,7 +346,7 @@ func TestBombsAreNotDecoded(t *testing.T) {
 				lease.Release()
 			}
 
-			omnitest.Eventually(t, "the session is closed", func() bool { return errors.Is(again(), omni.ErrTooMuchData) })
+			await.Until(t, "the session is closed", func() bool { return errors.Is(again(), omni.ErrTooMuchData) })
 
 			// The simulator encodes the bomb in the same process, each time the watch is opened again.
 			if got := peak(); got > 160<<20 {

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // TestGrace checks from when the graces count: from the attempt that is under way or succeeded, if it began after the first
@@ -39,7 +39,7 @@ func TestGrace(t *testing.T) {
 		"it is being dialled": {func(t *testing.T, o *opener, p *Pool) {
 			o.hold[endpoint] = make(chan struct{})
 			go func() { _ = acquire(t, o, p) }()
-			omnitest.Eventually(t, "it dials", func() bool { return o.count() == 1 })
+			await.Until(t, "it dials", func() bool { return o.count() == 1 })
 		}, longAgo, true},
 		"it is open": {func(t *testing.T, o *opener, p *Pool) { mustAcquire(t, p, uid, "", Config{Endpoint: endpoint}) }, longAgo, true},
 		"it could not be opened": {func(t *testing.T, o *opener, p *Pool) {

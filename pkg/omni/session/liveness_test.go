@@ -13,7 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
-	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 )
 
 // quickLiveness returns a liveness with short times, and an Omni that answers the probe while up is set.
@@ -97,7 +97,7 @@ func TestSilentOmniFreesEveryCallAndComesBack(t *testing.T) {
 		}
 
 		up.Store(true)
-		omnitest.Eventually(t, "it is back", func() bool { return answers(p) && told.Load() == 2 })
+		await.Until(t, "it is back", func() bool { return answers(p) && told.Load() == 2 })
 
 		_, end, err := p.begin(t.Context())
 		if err != nil || end(nil) != nil {

@@ -136,7 +136,7 @@ func TestPoolClosesAReplacedSessionAfterItsLastUse(t *testing.T) {
 	also := mustAcquire(t, p, "uid-1", "1", Config{Endpoint: "https://a"})
 	session := old.Session
 
-	omnitest.Eventually(t, "synced", session.mirror.Synced)
+	await.Until(t, "synced", session.mirror.Synced)
 
 	replacement := mustAcquire(t, p, "uid-1", "2", Config{Endpoint: "https://a"})
 	defer replacement.Release()
@@ -146,7 +146,7 @@ func TestPoolClosesAReplacedSessionAfterItsLastUse(t *testing.T) {
 
 	source := o.source
 	omnitest.MustCreate(t, source, omnitest.ClusterNamed("while-in-use"))
-	omnitest.Eventually(t, "the old mirror still works", func() bool {
+	await.Until(t, "the old mirror still works", func() bool {
 		_, err := session.Copy().Get(t.Context(), omnitest.ClusterNamed("while-in-use").Metadata())
 
 		return err == nil
@@ -193,11 +193,11 @@ func TestPoolMakesRoomForAReplacement(t *testing.T) {
 				leases <- lease
 			}()
 
-			omnitest.Eventually(t, "the session is being opened", func() bool { return o.count() == 2 })
+			await.Until(t, "the session is being opened", func() bool { return o.count() == 2 })
 
 			if !late {
 				close(held)
-				omnitest.Eventually(t, "the session is open", func() bool { return len(leases) == 1 })
+				await.Until(t, "the session is open", func() bool { return len(leases) == 1 })
 			}
 
 			defer mustAcquire(t, p, "moved", "1", Config{Endpoint: "new"}).Release()
@@ -317,7 +317,7 @@ func TestPoolSickConnectionsDoNotBlockOthers(t *testing.T) {
 		}()
 	}
 
-	omnitest.Eventually(t, "all hang", func() bool { return o.count() == 10 })
+	await.Until(t, "all hang", func() bool { return o.count() == 10 })
 
 	// The unhealthy ones hang until the end.
 	mustAcquire(t, p, "well", "1", Config{Endpoint: "https://well"}).Release()
@@ -341,7 +341,7 @@ func TestPoolForgetsDuringDialling(t *testing.T) {
 		failed <- err
 	}()
 
-	omnitest.Eventually(t, "it dials", func() bool { return o.count() == 1 })
+	await.Until(t, "it dials", func() bool { return o.count() == 1 })
 	p.Forget("uid-1")
 	cancel()
 
@@ -378,10 +378,10 @@ func TestPoolTellsWhoseChangeItIs(t *testing.T) {
 	lease := mustAcquire(t, p, "uid-1", "1", Config{Endpoint: "https://a"})
 	defer lease.Release()
 
-	omnitest.Eventually(t, "synced", func() bool { return lease.Health().Synced })
+	await.Until(t, "synced", func() bool { return lease.Health().Synced })
 	omnitest.MustCreate(t, o.source, omnitest.ClusterNamed("demo"))
 
-	omnitest.Eventually(t, "told", func() bool {
+	await.Until(t, "told", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 

@@ -11,6 +11,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/plantest"
@@ -27,7 +28,7 @@ func TestRealRefusedSetStopsNothingElse(t *testing.T) {
 
 	apply := func() plan.Result {
 		t.Helper()
-		omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
+		await.Until(t, "ready", func() bool { return s.Ready("demo") == nil })
 
 		planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, broken), plan.Options{})
 		if err != nil {
@@ -77,7 +78,7 @@ func TestRealCollisionEnds(t *testing.T) {
 	t.Cleanup(lease.Release)
 
 	s := lease.Session
-	omnitest.Eventually(t, "synced", func() bool { return lease.Health().Synced })
+	await.Until(t, "synced", func() bool { return lease.Health().Synced })
 	deleteAll(t, s, plan.DeleteOptions{DestroyMachines: true})
 
 	holder := strings.Replace(documentFor([]string{omnitest.Machine1}), "name: demo", "name: holder", 1)
@@ -92,7 +93,7 @@ func TestRealCollisionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	omnitest.Eventually(t, "the collision", func() bool {
+	await.Until(t, "the collision", func() bool {
 		_, err := s.Plan(t.Context(), "demo", plantest.Load(t, waiting), plan.Options{})
 
 		return errors.Is(err, omni.ErrCollision) && strings.Contains(omni.Message(err), `cluster "holder"`)
@@ -100,13 +101,13 @@ func TestRealCollisionEnds(t *testing.T) {
 	told.Take()
 
 	deleteCluster(t, s, "holder", plan.DeleteOptions{})
-	omnitest.Eventually(t, "the waiting cluster is told", func() bool { return told.Told("demo") })
-	omnitest.Eventually(t, "nothing is in the way", func() bool {
+	await.Until(t, "the waiting cluster is told", func() bool { return told.Told("demo") })
+	await.Until(t, "nothing is in the way", func() bool {
 		_, err := s.Plan(t.Context(), "demo", plantest.Load(t, waiting), plan.Options{})
 
 		return err == nil
 	})
-	omnitest.Eventually(t, "the holder is gone", func() bool {
+	await.Until(t, "the holder is gone", func() bool {
 		live, err := s.InspectLive(t.Context(), "holder")
 
 		return err == nil && !live.Exists

@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/plantest"
 )
@@ -47,7 +48,7 @@ func connectReal(t *testing.T) *Session {
 	}
 
 	t.Cleanup(lease.Release)
-	omnitest.Eventually(t, "synced", func() bool { return lease.Health().Synced })
+	await.Until(t, "synced", func() bool { return lease.Health().Synced })
 
 	return lease.Session
 }
@@ -93,12 +94,12 @@ func TestRealLifeOfACluster(t *testing.T) {
 	deleteAll(t, s, plan.DeleteOptions{DestroyMachines: true})
 	converge(t, s, document)
 
-	omnitest.Eventually(t, "the cluster has its identity", func() bool {
+	await.Until(t, "the cluster has its identity", func() bool {
 		live, err := omni.Inspect(t.Context(), s.Copy(), "demo")
 
 		return err == nil && live.Exists && live.UUID != "" && live.Marks.UID == "uid-1"
 	})
-	omnitest.Eventually(t, "Omni says how it is", func() bool {
+	await.Until(t, "Omni says how it is", func() bool {
 		status, err := observe.Observe(t.Context(), s.Copy(), "demo")
 		ok, _, _ := observe.Running(status)
 
@@ -107,7 +108,7 @@ func TestRealLifeOfACluster(t *testing.T) {
 
 	// A machine that a user locked stays locked through a change.
 	omnitest.LockMachine(t, s.live, omnitest.Machine2)
-	omnitest.Eventually(t, "the lock is seen", func() bool {
+	await.Until(t, "the lock is seen", func() bool {
 		status, err := observe.Observe(t.Context(), s.Copy(), "demo")
 
 		return err == nil && len(status.MachineList) == 2 && status.MachineList[1].Locked
@@ -121,7 +122,7 @@ func TestRealLifeOfACluster(t *testing.T) {
 	}
 
 	// Omni refuses a downgrade, and the error shows that.
-	omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
+	await.Until(t, "ready", func() bool { return s.Ready("demo") == nil })
 
 	planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, strings.Replace(document, "v1.35.1", "v1.34.0", 1)), plan.Options{})
 	if err != nil {
@@ -145,7 +146,7 @@ func TestRealRefusals(t *testing.T) {
 		{"a version that Omni does not know", strings.Replace(documentFor([]string{omnitest.Machine1}), "v1.13.2", "v1.13.99", 1), "demo"},
 		{"a machine class that is missing", omnitest.ClusterDocument + "---\nkind: ControlPlane\nmachineClass:\n  name: missing\n  size: 1\n", "demo-control-planes"},
 	} {
-		omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
+		await.Until(t, "ready", func() bool { return s.Ready("demo") == nil })
 
 		planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, test.document), plan.Options{})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 	"omni.texashpc.com/omni-cluster-operator/test/plantest"
@@ -49,7 +50,7 @@ func TestSessionNeverPlansAgainstStaleData(t *testing.T) {
 		}
 
 		// Plan returns ErrBehind, or the right plan.
-		omnitest.Eventually(t, "an empty plan", func() bool {
+		await.Until(t, "an empty plan", func() bool {
 			plan, err := s.Plan(t.Context(), "demo", plantest.Load(t, document), plan.Options{})
 			if errors.Is(err, omni.ErrBehind) {
 				return false
@@ -84,7 +85,7 @@ func TestSessionDeletes(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	omnitest.Eventually(t, "gone", func() bool {
+	await.Until(t, "gone", func() bool {
 		progress, err := observe.Progress(t.Context(), s.Copy(), "demo")
 
 		return err == nil && progress.Gone

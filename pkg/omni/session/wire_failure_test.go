@@ -12,6 +12,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
@@ -30,7 +31,7 @@ func TestRefusalsOverTheWire(t *testing.T) {
 		{"a machine class that is missing", omnitest.ClusterDocument + "---\nkind: ControlPlane\nmachineClass:\n  name: missing\n  size: 1\n", "demo-control-planes"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
+			await.Until(t, "ready", func() bool { return s.Ready("demo") == nil })
 
 			planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, test.document), plan.Options{})
 			if err != nil {
@@ -47,7 +48,7 @@ func TestRefusalsOverTheWire(t *testing.T) {
 	}
 
 	// The incomplete cluster of the second case continues from its current state.
-	omnitest.Eventually(t, "ready", func() bool { return s.Ready("demo") == nil })
+	await.Until(t, "ready", func() bool { return s.Ready("demo") == nil })
 
 	planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, documentFor(machines)), plan.Options{})
 	if err != nil || planned.Count(plan.ActionCreate) == 0 {
@@ -98,12 +99,12 @@ func TestLostConnectionsOverTheWire(t *testing.T) {
 		}
 	}
 
-	omnitest.Eventually(t, "told", func() bool { return told.Told("c-2") })
+	await.Until(t, "told", func() bool { return told.Told("c-2") })
 
 	// Watches that end are opened again, and only changes are reported. The simulated Omni has stopped working on the
 	// clusters, and all of its changes have arrived.
 	server.Pause()
-	omnitest.Eventually(t, "silence", func() bool {
+	await.Until(t, "silence", func() bool {
 		told.Take()
 		time.Sleep(300 * time.Millisecond)
 
@@ -113,8 +114,8 @@ func TestLostConnectionsOverTheWire(t *testing.T) {
 	before := told.HealthChanges()
 
 	server.ResetStreams()
-	omnitest.Eventually(t, "the loss was seen", func() bool { return told.HealthChanges() > before })
-	omnitest.Eventually(t, "synced again", func() bool { return s.Health().Synced })
+	await.Until(t, "the loss was seen", func() bool { return told.HealthChanges() > before })
+	await.Until(t, "synced again", func() bool { return s.Health().Synced })
 
 	if clusters := told.Take(); len(clusters) > 0 {
 		t.Errorf("told of %v", clusters)
@@ -122,7 +123,7 @@ func TestLostConnectionsOverTheWire(t *testing.T) {
 
 	// A stopped Omni is reported, and the session recovers by itself.
 	server.GoDown()
-	omnitest.Eventually(t, "unreachable", func() bool { return s.Health().Class == omni.ClassUnreachable })
+	await.Until(t, "unreachable", func() bool { return s.Health().Class == omni.ClassUnreachable })
 
 	if err := s.Ready("c-0"); !errors.Is(err, omni.ErrNotSynced) {
 		t.Errorf("Ready: %v", err)
@@ -136,8 +137,8 @@ func TestLostConnectionsOverTheWire(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	omnitest.Eventually(t, "synced again", func() bool { return s.Health().Synced })
-	omnitest.Eventually(t, "told what happened meanwhile", func() bool { return told.Told("while-down") })
+	await.Until(t, "synced again", func() bool { return s.Health().Synced })
+	await.Until(t, "told what happened meanwhile", func() bool { return told.Told("while-down") })
 }
 
 func TestARevokedKeyShowsInHealth(t *testing.T) {
@@ -156,5 +157,5 @@ func TestARevokedKeyShowsInHealth(t *testing.T) {
 	}
 
 	server.ResetStreams()
-	omnitest.Eventually(t, "unauthenticated", func() bool { return m.Health().Class == omni.ClassUnauthenticated })
+	await.Until(t, "unauthenticated", func() bool { return m.Health().Class == omni.ClassUnauthenticated })
 }

@@ -16,6 +16,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/observe"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 	"omni.texashpc.com/omni-cluster-operator/test/mirrortest"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -49,7 +50,7 @@ func connect(t *testing.T, server *omnisim.Server, told *omnitest.Recorded) (*Po
 	}
 
 	t.Cleanup(lease.Release)
-	omnitest.Eventually(t, "synced", func() bool { return lease.Health().Synced })
+	await.Until(t, "synced", func() bool { return lease.Health().Synced })
 
 	return pool, lease
 }
@@ -86,7 +87,7 @@ func documentFor(machines []string) string {
 func converge(t *testing.T, s *Session, document string) {
 	t.Helper()
 
-	omnitest.Eventually(t, "an empty plan", func() bool {
+	await.Until(t, "an empty plan", func() bool {
 		planned, err := s.Plan(t.Context(), "demo", plantest.Load(t, document), plan.Options{})
 		if omni.Classify(err) == omni.ClassNotReady {
 			return false
@@ -156,7 +157,7 @@ func TestLifeOfACluster(t *testing.T) {
 	}
 
 	// Each kind has a watch of its own, so the machines may be known later than their cluster.
-	omnitest.Eventually(t, "all machines run", func() bool {
+	await.Until(t, "all machines run", func() bool {
 		booting := func(machine observe.Machine) bool { return machine.Stage != "Running" }
 
 		return !slices.ContainsFunc(awaitRunning(t, s.Session).MachineList, booting)
@@ -167,7 +168,7 @@ func TestLifeOfACluster(t *testing.T) {
 	}
 
 	// The Kubernetes upgrade status has a watch of its own.
-	omnitest.Eventually(t, "the version of Kubernetes", func() bool { return awaitRunning(t, s.Session).Kubernetes.Known })
+	await.Until(t, "the version of Kubernetes", func() bool { return awaitRunning(t, s.Session).Kubernetes.Known })
 
 	// The second run writes nothing, and sends no request to Omni.
 	server.ForgetRequests()
@@ -199,7 +200,7 @@ func TestLifeOfACluster(t *testing.T) {
 	converge(t, s.Session, document)
 
 	// The statuses of the cluster and of its machines have watches of their own.
-	omnitest.Eventually(t, "two machines", func() bool { return len(awaitRunning(t, s.Session).MachineList) == 2 })
+	await.Until(t, "two machines", func() bool { return len(awaitRunning(t, s.Session).MachineList) == 2 })
 
 	deleteAll(t, s.Session, plan.DeleteOptions{})
 }
@@ -214,7 +215,7 @@ func deleteAll(t *testing.T, s *Session, options plan.DeleteOptions) {
 func deleteCluster(t *testing.T, s *Session, name string, options plan.DeleteOptions) {
 	t.Helper()
 
-	omnitest.Eventually(t, "gone", func() bool {
+	await.Until(t, "gone", func() bool {
 		planned, err := s.PlanDelete(t.Context(), name, options)
 		if omni.Classify(err) == omni.ClassNotReady {
 			return false
@@ -263,7 +264,7 @@ func TestDeadMachinesBlockADeletion(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	omnitest.Eventually(t, "the dead machine is named", func() bool {
+	await.Until(t, "the dead machine is named", func() bool {
 		progress, err := observe.Progress(t.Context(), s.Copy(), "demo")
 
 		return err == nil && !progress.Gone && progress.TearingDown && len(progress.Blockers) > 0 &&
@@ -288,7 +289,7 @@ func TestMarksOverTheWire(t *testing.T) {
 		t.Error(err)
 	}
 
-	omnitest.Eventually(t, "the mark is gone", func() bool {
+	await.Until(t, "the mark is gone", func() bool {
 		live, err := omni.Inspect(t.Context(), s.Copy(), "demo")
 
 		return err == nil && live.Marks.UID == ""
@@ -296,7 +297,7 @@ func TestMarksOverTheWire(t *testing.T) {
 
 	// A lock that a user set blocks all changes.
 	omnitest.LockCluster(t, server.State())
-	omnitest.Eventually(t, "the lock is seen", func() bool {
+	await.Until(t, "the lock is seen", func() bool {
 		live, err := omni.Inspect(t.Context(), s.Copy(), "demo")
 
 		return err == nil && live.Locked

@@ -162,7 +162,7 @@ func ConfigMapMetadata() *metav1.PartialObjectMetadata {
 // controllers read from the cache, and nothing that grows with what the objects' owners write: labels and annotations
 // of one object can take more than a megabyte, and kubectl apply puts the whole content of a Secret into an annotation.
 //
-// So a cached object must never be the base of a patch of one of the lists or maps: finalizers.Change reads
+// So a cached object must never be the base of a patch of one of the lists or maps: sources.ChangeFinalizer reads
 // the object itself.
 func KeepNeeded(object any) (any, error) {
 	metadata, ok := object.(*metav1.PartialObjectMetadata)

@@ -10,7 +10,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
-// The pauses after errors come from package backoff, with its jitter.
+// The pauses after errors are those of limiter.Backoff, with its jitter.
 const (
 	firstPause   = 50 * time.Millisecond
 	longestPause = time.Minute
