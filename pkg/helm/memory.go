@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 )
 
 // What the actions and comparisons of this process keep at the same time: records of releases and what Helm makes of them, packed

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 

@@ -19,7 +19,7 @@ import (
 	eventrecorder "sigs.k8s.io/controller-runtime/pkg/recorder"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 )
 
 // controllerManager is the library's manager, with a recorder of events that keeps few of them in memory. Stop events

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 )
 
 // Limits bound one answer.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/Masterminds/semver/v3"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
 

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 )
 
 // freshness is how long the index of a repository, and the chart that a registry has under a version, count without being asked for

@@ -28,7 +28,7 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 )
 
 // Defaults of Options.

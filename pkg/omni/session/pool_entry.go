@@ -8,10 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/mirror"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
 )
 
 // entry is one session, or the attempt to open one.

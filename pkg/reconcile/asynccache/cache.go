@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 )
 
 // Options configure a Cache. All are required except Limiter.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/limiter"
+	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 )
 
 func TestAfter(t *testing.T) {
