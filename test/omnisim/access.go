@@ -17,6 +17,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/system"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/virtual"
+
+	operator "omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // The verbs of writes, in journal entries and faults.
@@ -29,9 +31,11 @@ const (
 
 // checkAccess reports whether the caller's role allows the access. As in Omni, every signed caller reads some types, a
 // Reader reads and an Operator writes most types, an Admin alone has a few, and nobody may read the rest
-// (ClusterSecrets, Talos and Kubernetes configurations, keys).
-func checkAccess(ctx context.Context, resourceType resource.Type, verb state.Verb) error {
+// (ClusterSecrets, Talos and Kubernetes configurations, keys), nor what Omni of this version does not serve.
+func checkAccess(ctx context.Context, version *speaks, resourceType resource.Type, verb state.Verb) error {
 	switch {
+	case !version.serves(resourceType):
+		return status.Error(codes.PermissionDenied, "no access is permitted")
 	case slices.Contains([]resource.Type{omni.MachineType, siderolink.APIConfigType, siderolink.ConnectionParamsType}, resourceType):
 		if err := requireRole(ctx, RoleInfraProvider); err != nil {
 			return err
@@ -44,7 +48,7 @@ func checkAccess(ctx context.Context, resourceType resource.Type, verb state.Ver
 		if err := requireRole(ctx, RoleAdmin); err != nil {
 			return err
 		}
-	case isOneOf(statusTypes(), resourceType) || isOneOf(common.UserManagedResourceTypes, resourceType) || isOneOf(destroyableTypes(), resourceType):
+	case isOneOf(statusTypes(), resourceType) || isUserManaged(resourceType) || isOneOf(destroyableTypes(), resourceType):
 		role := RoleReader
 		if !verb.Readonly() {
 			role = RoleOperator
@@ -62,7 +66,7 @@ func checkAccess(ctx context.Context, resourceType resource.Type, verb state.Ver
 
 // checkVerb refuses writes that no role may do, because the server manages the type.
 func checkVerb(resourceType resource.Type, verb state.Verb) error {
-	if verb.Readonly() || isOneOf(common.UserManagedResourceTypes, resourceType) {
+	if verb.Readonly() || isUserManaged(resourceType) {
 		return nil
 	}
 
@@ -75,6 +79,11 @@ func checkVerb(resourceType resource.Type, verb state.Verb) error {
 	}
 
 	return status.Error(codes.PermissionDenied, "only read access is permitted")
+}
+
+// isUserManaged reports whether callers create, change and destroy a type.
+func isUserManaged(resourceType resource.Type) bool {
+	return resourceType == operator.MachineInstallDiskConfigType || isOneOf(common.UserManagedResourceTypes, resourceType)
 }
 
 func isOneOf(types []resource.Type, resourceType resource.Type) bool {
@@ -128,7 +137,7 @@ func statusTypes() []resource.Type {
 		omni.MaintenanceConfigStatusType, omni.RedactedClusterMachineConfigType, omni.SchematicConfigurationType,
 		omni.TalosUpgradeStatusType, omni.UpgradeRolloutType,
 		siderolink.JoinTokenStatusType, siderolink.LinkStatusType, siderolink.NodeUniqueTokenStatusType,
-		machineLabelsType(),
+		machineLabelsType(), operator.MachineInstallDiskStatusType, operator.KubernetesHealthCheckStatusType,
 		virtual.KubernetesUsageType, virtual.LabelsCompletionType, virtual.SupportType,
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
+
+	operator "omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // settle is how long the engine waits after a change for further changes, so that a template that arrives as thirty
@@ -23,10 +25,11 @@ const settle = 5 * time.Millisecond
 // step per phase. It is level-triggered: a pass over a cluster reads everything the cluster has, does what can be done
 // now, and records whether time has to pass.
 type engine struct {
-	state  state.State
-	phase  time.Duration
-	manual bool
-	logf   func(format string, args ...any)
+	state   state.State
+	version *speaks
+	phase   time.Duration
+	manual  bool
+	logf    func(format string, args ...any)
 
 	cancel context.CancelFunc
 	done   chan struct{}
@@ -57,9 +60,10 @@ type sinceValue struct {
 	step  int64
 }
 
-func newEngine(resources state.State, options Options) *engine {
+func newEngine(resources state.State, options Options, version *speaks) *engine {
 	return &engine{
 		state:    resources,
+		version:  version,
 		phase:    options.Phase,
 		manual:   options.Manual,
 		logf:     options.Logf,
@@ -86,7 +90,7 @@ func watchedTypes() []resource.Type {
 	return []resource.Type{
 		omni.ClusterType, omni.MachineSetType, omni.MachineSetNodeType, omni.ConfigPatchType,
 		omni.ExtensionsConfigurationType, omni.KubernetesManifestGroupType, omni.KubernetesHealthCheckType,
-		omni.KernelArgsType, omni.MachineClassType, omni.MachineLabelsType, siderolink.LinkType,
+		omni.KernelArgsType, omni.MachineClassType, omni.MachineLabelsType, siderolink.LinkType, operator.MachineInstallDiskConfigType,
 	}
 }
 
@@ -175,7 +179,7 @@ func (e *engine) note(events []state.Event) {
 		case siderolink.LinkType:
 			e.machines = true
 			e.arrived[md.ID()] = struct{}{}
-		case omni.MachineClassType, omni.MachineLabelsType, omni.KernelArgsType:
+		case omni.MachineClassType, omni.MachineLabelsType, omni.KernelArgsType, operator.MachineInstallDiskConfigType:
 			e.machines = true
 		default:
 			if name, ok := md.Labels().Get(omni.LabelCluster); ok {

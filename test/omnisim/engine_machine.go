@@ -14,6 +14,8 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/system"
+
+	operator "omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // disconnectSteps is how long Omni takes to report a silent machine as disconnected (about 275 s in the real one).
@@ -76,7 +78,7 @@ func (e *engine) reconcileMachines(ctx context.Context) error {
 		}
 	}
 
-	for _, resourceType := range []resource.Type{omni.MachineClassType, omni.MachineLabelsType, omni.KernelArgsType} {
+	for _, resourceType := range []resource.Type{omni.MachineClassType, omni.MachineLabelsType, omni.KernelArgsType, operator.MachineInstallDiskConfigType} {
 		list, listErr := e.listAny(ctx, resourceType)
 		failed = errors.Join(failed, listErr)
 

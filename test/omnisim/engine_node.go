@@ -208,13 +208,25 @@ func (e *engine) configurationOf(ctx context.Context, cluster string) (string, e
 		}
 
 		for _, res := range list {
-			if res.Metadata().Phase() == resource.PhaseRunning {
+			if res.Metadata().Phase() == resource.PhaseRunning && e.applies(res) {
 				fmt.Fprintln(digest, res.Metadata().ID(), res.Metadata().Version())
 			}
 		}
 	}
 
 	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+// disabledLabel switches a patch off, since 1.10: Omni keeps it and does not apply it.
+const disabledLabel = omni.SystemLabelPrefix + "disabled"
+
+// applies reports whether a patch changes the configuration of machines. The disk of an installation does not: its patch
+// and the resource that replaces it in 1.11 say the same.
+func (e *engine) applies(res resource.Resource) bool {
+	_, disabled := res.Metadata().Labels().Get(disabledLabel)
+	patch, isPatch := res.(*omni.ConfigPatch)
+
+	return !isPatch || !isInstallDiskPatch(patch) && !(disabled && e.version.from(since10))
 }
 
 func setLabel(res resource.Resource, key string, set bool) {

@@ -12,6 +12,7 @@ import (
 type guardedState struct {
 	state   state.CoreState
 	journal *journal
+	version *speaks
 }
 
 var (
@@ -20,7 +21,7 @@ var (
 )
 
 func (g *guardedState) allow(ctx context.Context, resourceType resource.Type, verb state.Verb) error {
-	if err := checkAccess(ctx, resourceType, verb); err != nil {
+	if err := checkAccess(ctx, g.version, resourceType, verb); err != nil {
 		return newRefusal(err)
 	}
 

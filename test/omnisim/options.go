@@ -34,8 +34,11 @@ type Options struct {
 	Logf func(format string, args ...any)
 	// AccountName is the name of the Omni account, part of the names in kubeconfigs. Default: omni.
 	AccountName string
+	// OmniVersion is the version of Omni that is spoken: 1.8, 1.9, 1.11 or 1.14. Default: DefaultVersion. See Server.Upgrade.
+	OmniVersion string
 	// RefuseConcurrentUpgrades refuses a version of Talos or Kubernetes that changes together with the other one, or while
-	// the upgrade of the other one is on its way. Releases of Omni after 1.9.3 do that.
+	// the upgrade of the other one is on its way. Releases of Omni after 1.9.3 do that; which is the first is
+	// not known. A simulator of 1.14 always does.
 	RefuseConcurrentUpgrades bool
 }
 
@@ -68,6 +71,14 @@ func (o Options) complete() (Options, error) {
 
 	if o.Logf == nil {
 		o.Logf = func(string, ...any) {}
+	}
+
+	if o.OmniVersion == "" {
+		o.OmniVersion = DefaultVersion
+	}
+
+	if _, err := releaseOf(o.OmniVersion); err != nil {
+		return o, err
 	}
 
 	if o.AccountName == "" {

@@ -23,6 +23,8 @@ import (
 	"github.com/siderolabs/omni/client/api/omni/management"
 	"github.com/siderolabs/omni/client/pkg/compression"
 	"github.com/siderolabs/omni/client/pkg/constants"
+
+	operator "omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // watchHistory is how many events of one resource type a watch may fall behind before it ends with an error. Omni
@@ -45,6 +47,7 @@ type Server struct {
 	journal   *journal
 	faults    *faults
 	engine    *engine
+	version   *speaks
 	signer    *tokenSigner
 	proxy     *kubernetesProxy
 
@@ -94,6 +97,8 @@ func Start(options Options) (*Server, error) {
 
 // assemble returns a simulator that is not running yet.
 func assemble(options Options) (*Server, error) {
+	operator.RegisterTypes()
+
 	// Resource specs compress large texts only after this has been called once in a process.
 	if err := compression.InitConfig(true); err != nil {
 		return nil, fmt.Errorf("initialize compression: %w", err)
@@ -117,18 +122,29 @@ func assemble(options Options) (*Server, error) {
 		return nil, fmt.Errorf("create token signing key: %w", err)
 	}
 
+	version := &speaks{}
 	s := &Server{
 		options:   options,
+		version:   version,
 		identity:  identity,
 		resources: resources,
-		checked:   newValidatedState(resources, options),
+		checked:   newValidatedState(resources, options, version),
 		accounts:  newAccounts(),
 		journal:   newJournal(),
 		faults:    newFaults(),
-		engine:    newEngine(resources, options),
+		engine:    newEngine(resources, options, version),
 		signer:    signer,
 	}
 	s.proxy = newKubernetesProxy(s)
+
+	first, err := releaseOf(options.OmniVersion)
+	if err != nil {
+		return nil, err
+	}
+
+	if err := s.become(context.Background(), first); err != nil {
+		return nil, fmt.Errorf("become Omni %s: %w", options.OmniVersion, err)
+	}
 
 	return s, nil
 }
@@ -157,7 +173,7 @@ func (s *Server) serve(address string) error {
 	}
 
 	serving := grpc.NewServer(options...)
-	cosiv1alpha1.RegisterStateServer(serving, cosiserver.NewState(&guardedState{state: s.checked, journal: s.journal}))
+	cosiv1alpha1.RegisterStateServer(serving, cosiserver.NewState(&guardedState{state: s.checked, journal: s.journal, version: s.version}))
 	management.RegisterManagementServiceServer(serving, &managementServer{sim: s})
 
 	stopped := make(chan struct{})

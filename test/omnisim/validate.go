@@ -58,9 +58,10 @@ var (
 	_ state.TeardownAndDestroyer = (*validatedState)(nil)
 )
 
-func newValidatedState(resources state.State, options Options) *validatedState {
+func newValidatedState(resources state.State, options Options, version *speaks) *validatedState {
 	return &validatedState{CoreState: resources, rules: rules{
-		state: resources, catalogue: options.Catalogue, refuseConcurrentUpgrades: options.RefuseConcurrentUpgrades,
+		state: resources, catalogue: options.Catalogue, version: version,
+		refuseConcurrentUpgrades: options.RefuseConcurrentUpgrades,
 	}}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 )
@@ -19,7 +21,7 @@ const (
 	maxBackupInterval = 24 * time.Hour
 )
 
-func (r rules) createCluster(cluster *omni.Cluster) []error {
+func (r rules) createCluster(ctx context.Context, cluster *omni.Cluster) []error {
 	spec := cluster.TypedSpec().Value
 	validator := omni.ClusterValidator{
 		ID:                cluster.Metadata().ID(),
@@ -31,6 +33,7 @@ func (r rules) createCluster(cluster *omni.Cluster) []error {
 	reasons := appendReason(nil, validator.Validate())
 	reasons = appendReason(reasons, validateBackupInterval(cluster))
 	reasons = appendReason(reasons, validateDiscovery(nil, cluster))
+	reasons = appendReason(reasons, r.validatePublicDiscovery(ctx, nil, cluster))
 
 	return appendReason(reasons, r.validateVersions(nil, cluster))
 }
@@ -66,13 +69,14 @@ func (r rules) updateCluster(ctx context.Context, old, updated *omni.Cluster) []
 
 	reasons = appendReason(reasons, validateBackupInterval(updated))
 	reasons = appendReason(reasons, validateDiscovery(old, updated))
+	reasons = appendReason(reasons, r.validatePublicDiscovery(ctx, old, updated))
 
 	if !sameVersions {
 		reasons = appendReason(reasons, r.validateVersions(old, updated))
 		reasons = appendReason(reasons, r.validateTalosDowngrade(ctx, updated))
 	}
 
-	if r.refuseConcurrentUpgrades {
+	if r.refuseConcurrentUpgrades || r.version.from(since14) {
 		reasons = appendReason(reasons, r.validateOneUpgrade(ctx, old, updated))
 	}
 
@@ -170,6 +174,63 @@ func validateDiscovery(old, updated *omni.Cluster) error {
 	}
 
 	return errors.New("embedded discovery service is not enabled")
+}
+
+// publicDiscoveryField is the number of disable_public_discovery_service in ClusterSpec.Features, which the client library
+// does not know.
+const publicDiscoveryField = 5
+
+// validatePublicDiscovery refuses, since 1.10, to switch the public discovery service off for a cluster that was created
+// with Talos before 1.14, or that has no other discovery service.
+func (r rules) validatePublicDiscovery(ctx context.Context, old, updated *omni.Cluster) error {
+	spec := updated.TypedSpec().Value
+	if !r.version.from(since10) || spec.GetFeatures() == nil || !unknownBool(spec.GetFeatures(), publicDiscoveryField) {
+		return nil
+	}
+
+	createdWith := spec.GetTalosVersion()
+
+	if old != nil {
+		first, err := find[*omni.ClusterConfigVersion](ctx, r.state, omni.NewClusterConfigVersion(updated.Metadata().ID()).Metadata())
+		if err != nil {
+			return err
+		}
+
+		if first != nil && first.TypedSpec().Value.GetVersion() != "" {
+			createdWith = first.TypedSpec().Value.GetVersion()
+		}
+	}
+
+	if minor(strings.TrimPrefix(createdWith, "v")) < 14 {
+		return errors.New("the public discovery service can only be configured for clusters created with Talos 1.14 or newer")
+	}
+
+	if !spec.GetFeatures().GetUseEmbeddedDiscoveryService() {
+		return errors.New("the discovery service cannot be disabled entirely: keep the public discovery service enabled or enable the embedded discovery service")
+	}
+
+	return nil
+}
+
+// unknownBool returns the value of a field that the client library does not know; the last one counts.
+func unknownBool(message proto.Message, field protowire.Number) bool {
+	set := false
+
+	for rest := message.ProtoReflect().GetUnknown(); len(rest) > 0; {
+		number, kind, length := protowire.ConsumeField(rest)
+		if length < 0 {
+			return set
+		}
+
+		if _, _, tag := protowire.ConsumeTag(rest); number == field && kind == protowire.VarintType {
+			value, _ := protowire.ConsumeVarint(rest[tag:])
+			set = value != 0
+		}
+
+		rest = rest[length:]
+	}
+
+	return set
 }
 
 func (r rules) destroyCluster(ctx context.Context, cluster *omni.Cluster) error {

@@ -43,11 +43,11 @@ func (r rules) createConfigPatch(ctx context.Context, patch *omni.ConfigPatch) e
 		return err
 	}
 
-	return omni.ValidateConfigPatch(data)
+	return r.validatePatch(data)
 }
 
 // updateConfigPatch validates the text only if it changes.
-func updateConfigPatch(old, updated *omni.ConfigPatch) error {
+func (r rules) updateConfigPatch(old, updated *omni.ConfigPatch) error {
 	before, err := patchText(old)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func updateConfigPatch(old, updated *omni.ConfigPatch) error {
 		return err
 	}
 
-	return omni.ValidateConfigPatch(after)
+	return r.validatePatch(after)
 }
 
 func patchText(patch *omni.ConfigPatch) ([]byte, error) {

@@ -10,12 +10,15 @@ import (
 	"github.com/cosi-project/runtime/pkg/state"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	operator "omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // rules are Omni's conditions on single resources and on what they refer to.
 type rules struct {
 	state     state.State
 	catalogue *Catalogue
+	version   *speaks
 	// refuseConcurrentUpgrades is that of Options.
 	refuseConcurrentUpgrades bool
 }
@@ -26,7 +29,7 @@ func (r rules) create(ctx context.Context, res resource.Resource) []error {
 
 	switch typed := res.(type) {
 	case *omni.Cluster:
-		reasons = append(reasons, r.createCluster(typed)...)
+		reasons = append(reasons, r.createCluster(ctx, typed)...)
 	case *omni.MachineSet:
 		reasons = append(reasons, requireLabels(typed, omni.LabelCluster)...)
 		reasons = appendReason(reasons, r.createMachineSet(ctx, typed))
@@ -45,6 +48,8 @@ func (r rules) create(ctx context.Context, res resource.Resource) []error {
 		reasons = appendReason(reasons, validateManifests(typed))
 	case *omni.KubernetesHealthCheck:
 		reasons = appendReason(reasons, validateHealthCheck(typed))
+	case *operator.MachineInstallDiskConfig:
+		reasons = appendReason(reasons, validateInstallDisk(typed))
 	}
 
 	return reasons
@@ -66,7 +71,7 @@ func (r rules) update(ctx context.Context, old, updated resource.Resource) []err
 		reasons = append(reasons, keepLabels(old, typed, omni.LabelCluster, omni.LabelMachineSet)...)
 		reasons = appendReason(reasons, r.updateMachineSetNode(ctx, old.(*omni.MachineSetNode), typed))
 	case *omni.ConfigPatch:
-		reasons = appendReason(reasons, updateConfigPatch(old.(*omni.ConfigPatch), typed))
+		reasons = appendReason(reasons, r.updateConfigPatch(old.(*omni.ConfigPatch), typed))
 	case *omni.MachineClass:
 		reasons = appendReason(reasons, validateMachineClass(typed))
 	case *omni.ExtensionsConfiguration:
@@ -77,6 +82,8 @@ func (r rules) update(ctx context.Context, old, updated resource.Resource) []err
 		reasons = appendReason(reasons, validateManifests(typed))
 	case *omni.KubernetesHealthCheck:
 		reasons = appendReason(reasons, validateHealthCheck(typed))
+	case *operator.MachineInstallDiskConfig:
+		reasons = appendReason(reasons, validateInstallDisk(typed))
 	}
 
 	return reasons

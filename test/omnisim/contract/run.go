@@ -2,17 +2,21 @@ package contract
 
 import "testing"
 
-// Run tests the target against the contract. Cases create resources with unique names and leave service accounts
+// Run tests the target against the contract. Most cases hold for Omni 1.9 and all later versions; those that do not say
+// since when, or until when, they hold. Cases create resources with unique names and leave service accounts
 // behind.
 func Run(t *testing.T, target Target) {
 	s := &suite{target: target}
 	s.admin = s.connect(t, target.ServiceAccountKey)
+	s.findVersion(t)
 
 	for name, test := range map[string]func(*testing.T){
 		"keys":        s.keys,
 		"keysInUse":   s.keysInUse,
 		"roles":       s.roles,
 		"codes":       s.codes,
+		"served":      s.served,
+		"disks":       s.installDisks,
 		"clusters":    s.clusterRefusals,
 		"updates":     s.updateRefusals,
 		"upgrades":    s.partialUpgrades,

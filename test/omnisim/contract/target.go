@@ -17,6 +17,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/access"
 	"github.com/siderolabs/omni/client/pkg/client"
 
+	operator "omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -38,11 +39,14 @@ const serverTimeout = 30 * time.Second
 type suite struct {
 	target Target
 	admin  *client.Client
+	minor  int // the version of the target is 1.minor
 }
 
 // connect opens a client with the CA of the target.
 func (s *suite) connect(t *testing.T, key string, options ...grpc.DialOption) *client.Client {
 	t.Helper()
+
+	operator.RegisterTypes()
 
 	c, err := omnisim.Connect(s.target.Endpoint, key, s.target.CA, options...)
 	if err != nil {

@@ -27,11 +27,11 @@ func main() {
 
 // flags are the values of the command line.
 type flags struct {
-	listen, keyOut, caOut, account, role string
-	plaintext                            bool
-	machines                             int
-	phase, keyLifetime                   time.Duration
-	classes                              classFlag
+	listen, keyOut, caOut, account, role, omniVersion string
+	plaintext                                         bool
+	machines                                          int
+	phase, keyLifetime                                time.Duration
+	classes                                           classFlag
 }
 
 // classFlag collects --machine-class name=selector, once for each class.
@@ -65,6 +65,7 @@ func parse(args []string, out io.Writer) (flags, error) {
 	set.DurationVar(&parsed.keyLifetime, "key-lifetime", 365*24*time.Hour, "how long the service-account key is valid")
 	set.IntVar(&parsed.machines, "machines", 0, "connected machines to begin with")
 	set.DurationVar(&parsed.phase, "phase", omnisim.DefaultPhase, "time of one step of a machine or an upgrade")
+	set.StringVar(&parsed.omniVersion, "omni-version", omnisim.DefaultVersion, "version of Omni that is spoken: 1.8, 1.9, 1.11 or 1.14")
 	set.Var(parsed.classes, "machine-class", "machine class as name=selector; may be repeated")
 
 	return parsed, set.Parse(args)
@@ -77,11 +78,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 
 	sim, err := omnisim.Start(omnisim.Options{
-		Address:   parsed.listen,
-		Plaintext: parsed.plaintext,
-		Machines:  parsed.machines,
-		Phase:     parsed.phase,
-		Logf:      func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) },
+		Address:     parsed.listen,
+		Plaintext:   parsed.plaintext,
+		Machines:    parsed.machines,
+		Phase:       parsed.phase,
+		OmniVersion: parsed.omniVersion,
+		Logf:        func(format string, args ...any) { fmt.Fprintf(out, format+"\n", args...) },
 	})
 	if err != nil {
 		return err

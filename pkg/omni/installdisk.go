@@ -1,0 +1,65 @@
+package omni
+
+import (
+	"sync"
+
+	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/resource/meta"
+	"github.com/cosi-project/runtime/pkg/resource/protobuf"
+	"github.com/cosi-project/runtime/pkg/resource/typed"
+	"github.com/siderolabs/omni/client/pkg/omni/resources"
+)
+
+// Types that Omni serves from 1.11 on. Our client library, of 1.9.3, does not know them.
+const (
+	// MachineInstallDiskConfigType is the type of MachineInstallDiskConfig.
+	MachineInstallDiskConfigType = resource.Type("MachineInstallDiskConfigs.omni.sidero.dev")
+	// MachineInstallDiskStatusType says which disk Omni chose for a machine, in the namespace default.
+	MachineInstallDiskStatusType = resource.Type("MachineInstallDiskStatuses.omni.sidero.dev")
+	// KubernetesHealthCheckStatusType has the result of a KubernetesHealthCheck, in the namespace ephemeral.
+	KubernetesHealthCheckStatusType = resource.Type("KubernetesHealthCheckStatuses.omni.sidero.dev")
+)
+
+// MachineInstallDiskConfig is a user's choice of the disk that Talos is installed on. Its ID is the UUID of the machine,
+// and it has no cluster label.
+type MachineInstallDiskConfig = typed.Resource[MachineInstallDiskConfigSpec, MachineInstallDiskConfigExtension]
+
+// MachineInstallDiskConfigSpec has exactly one of its fields; Omni refuses both and neither. The tags are the field
+// numbers of Omni's message.
+type MachineInstallDiskConfigSpec struct {
+	// DiskSelector is a CEL expression about a disk that is true or false.
+	DiskSelector string `protobuf:"1" yaml:"diskselector,omitempty"`
+	// Disk is the path of a device, such as /dev/sda.
+	Disk string `protobuf:"2" yaml:"disk,omitempty"`
+}
+
+// DeepCopy returns the value itself: it has no references.
+func (s MachineInstallDiskConfigSpec) DeepCopy() MachineInstallDiskConfigSpec { return s }
+
+// MachineInstallDiskConfigExtension describes the type to the library.
+type MachineInstallDiskConfigExtension struct{}
+
+// ResourceDefinition implements typed.Extension.
+func (MachineInstallDiskConfigExtension) ResourceDefinition() meta.ResourceDefinitionSpec {
+	return meta.ResourceDefinitionSpec{Type: MachineInstallDiskConfigType, DefaultNamespace: resources.DefaultNamespace}
+}
+
+// NewMachineInstallDiskConfig returns an empty choice for a machine.
+func NewMachineInstallDiskConfig(machine string) *MachineInstallDiskConfig {
+	RegisterTypes()
+
+	return typed.NewResource[MachineInstallDiskConfigSpec, MachineInstallDiskConfigExtension](
+		resource.NewMetadata(resources.DefaultNamespace, MachineInstallDiskConfigType, machine, resource.VersionUndefined),
+		MachineInstallDiskConfigSpec{})
+}
+
+// RegisterTypes makes the library encode and decode our own types, which it keeps for the whole process. Whoever opens a
+// connection calls it before the first call.
+func RegisterTypes() { registerTypes() }
+
+// An error would mean that the library has learned the type itself: a test reads one over the wire.
+//
+//nolint:gochecknoglobals // the registry that it fills is the library's
+var registerTypes = sync.OnceFunc(func() {
+	_ = protobuf.RegisterDynamic(MachineInstallDiskConfigType, &MachineInstallDiskConfig{})
+})

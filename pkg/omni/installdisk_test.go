@@ -1,0 +1,66 @@
+package omni_test
+
+import (
+	"testing"
+
+	"github.com/cosi-project/runtime/pkg/resource/protobuf"
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+)
+
+// TestMachineInstallDiskConfigOnTheWire checks the field numbers, and that a resource comes back as the type that it was.
+func TestMachineInstallDiskConfigOnTheWire(t *testing.T) {
+	for _, want := range []omni.MachineInstallDiskConfigSpec{{DiskSelector: "disk.size > 4u"}, {Disk: "/dev/sda"}} {
+		sent := omni.NewMachineInstallDiskConfig("machine-1")
+		*sent.TypedSpec() = want
+
+		encoded, err := protobuf.FromResource(sent)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		message, err := encoded.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		if diff := cmp.Diff(map[protowire.Number]string{1: want.DiskSelector, 2: want.Disk}, texts(t, message.GetSpec().GetProtoSpec())); diff != "" {
+			t.Error(diff)
+		}
+
+		decoded, err := protobuf.UnmarshalResource(encoded)
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		received, ok := decoded.(*omni.MachineInstallDiskConfig)
+		if !ok || *received.TypedSpec() != want || received.Metadata().ID() != "machine-1" {
+			t.Errorf("%+v came back as %T %+v", want, decoded, decoded)
+		}
+	}
+}
+
+// texts returns the texts of a message by field number, with empty ones for those of the two fields that are not there.
+func texts(t *testing.T, wire []byte) map[protowire.Number]string {
+	t.Helper()
+
+	found := map[protowire.Number]string{1: "", 2: ""}
+
+	for len(wire) > 0 {
+		number, kind, tag := protowire.ConsumeTag(wire)
+		if tag < 0 || kind != protowire.BytesType {
+			t.Fatalf("field %d has kind %d", number, kind)
+		}
+
+		text, length := protowire.ConsumeString(wire[tag:])
+		if length < 0 {
+			t.Fatal("malformed")
+		}
+
+		found[number], wire = text, wire[tag+length:]
+	}
+
+	return found
+}
