@@ -49,6 +49,8 @@ const (
 	ClassTLS Class = "TLS"
 	// ClassTooMuchData: Omni sent more than we keep, or more than one message may hold.
 	ClassTooMuchData Class = "TooMuchData"
+	// ClassTooOld: Omni does not serve what is needed.
+	ClassTooOld Class = "TooOld"
 	// ClassCanceled: our own side canceled, usually because the process stops.
 	ClassCanceled Class = "Canceled"
 )
@@ -89,6 +91,8 @@ func classifyOwn(err error) Class {
 	switch {
 	case isAny(err, ErrKeyEmpty, ErrKeyEnvironmentBlock, ErrKeyWhitespace, ErrKeyNotBase64, ErrKeyNotJSON, ErrKeyNoName, ErrKeyNotPGP):
 		return ClassKeyInvalid
+	case isAny(err, ErrTooOld):
+		return ClassTooOld
 	case isAny(err, ErrTooMuchData):
 		return ClassTooMuchData
 	case isAny(err, ErrKeyExpired):

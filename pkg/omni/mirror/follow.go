@@ -9,7 +9,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
-	"github.com/siderolabs/omni/client/pkg/omni/resources"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/system"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
@@ -31,6 +31,14 @@ func (m *Mirror) follow(ctx context.Context, resourceType resource.Type) {
 
 		if synced && errors.Is(err, errRenewed) || m.widened(resourceType, err) {
 			continue
+		}
+
+		if errors.Is(err, errUpgraded) {
+			m.health.fail(err)
+
+			go m.end(m.options.Upgraded) // which waits for this watch, too
+
+			return
 		}
 
 		if errors.Is(err, omni.ErrTooMuchData) {
@@ -134,7 +142,7 @@ func (m *Mirror) watchOnce(ctx context.Context, resourceType resource.Type) (syn
 	defer watch.Close()
 
 	events := make(chan state.Event)
-	kind := resource.NewMetadata(resources.DefaultNamespace, resourceType, "", resource.VersionUndefined)
+	kind := resource.NewMetadata(namespaceOf(resourceType), resourceType, "", resource.VersionUndefined)
 
 	// Each event arrives in a message of its own, not many in one: a whole fleet in one message would be hundreds of MiB,
 	// which cannot be told from an attack before it is in memory. This package decodes the specs, after it has weighed
@@ -188,12 +196,27 @@ func (m *Mirror) widened(resourceType resource.Type, err error) bool {
 
 // overflow ends the mirror for good, because Omni sent too much, and drops all contents.
 func (m *Mirror) overflow(err error) {
-	m.stop()
 	m.health.fail(err)
+	m.end(func() { m.options.Overflowed(err) })
+}
+
+// end ends the mirror for good, drops all contents, and tells why. Its health says so already.
+func (m *Mirror) end(tell func()) {
+	m.stop()
 	m.running.Wait()
 	m.store.clear()
 	m.options.HealthChanged()
-	m.options.Overflowed(err)
+	tell()
+}
+
+// errUpgraded ends a mirror whose Omni is another version than at its start.
+var errUpgraded = fmt.Errorf("%w: Omni is another version now, and the connection is opened again", omni.ErrNotSynced)
+
+// isUpgraded reports whether a resource says that Omni is another version than at the start.
+func (m *Mirror) isUpgraded(sent resource.Resource) bool {
+	current, ok := sent.(*system.SysVersion)
+
+	return ok && m.options.Version != (omni.Version{}) && omni.VersionOf(current) != m.options.Version
 }
 
 func (m *Mirror) tell(clusters []string) {

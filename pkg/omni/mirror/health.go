@@ -45,13 +45,14 @@ type healthKeeper struct {
 	mu      sync.Mutex
 	now     func() time.Time
 	missing map[resource.Type]error // nil error: being read for the first time
+	kinds   int                     // that are watched
 	failed  error                   // what ended the mirror for good
 	outage  time.Time               // when the last one began
 	current Health                  // without its message
 }
 
 func newHealthKeeper(kinds []mirroredKind, now func() time.Time) *healthKeeper {
-	keeper := &healthKeeper{now: now, missing: map[resource.Type]error{}}
+	keeper := &healthKeeper{now: now, kinds: len(kinds), missing: map[resource.Type]error{}}
 
 	for _, kind := range kinds {
 		keeper.missing[kind.resourceType] = nil
@@ -89,7 +90,7 @@ func (k *healthKeeper) allLost() (since time.Time, all bool) {
 
 	_, lost := k.lostWatches()
 
-	return k.current.Since, lost == len(mirroredKinds())
+	return k.current.Since, lost == k.kinds
 }
 
 // lost records a failed watch. It reports whether Health changed.
@@ -122,7 +123,7 @@ func (k *healthKeeper) fail(err error) {
 }
 
 // update stores the new Health and reports whether it changed. A message that only counts other watches is no change:
-// nineteen watches that are lost together are one event.
+// twenty watches that are lost together are one event.
 func (k *healthKeeper) update() bool {
 	next := k.derive()
 	next.Since = k.current.Since

@@ -24,6 +24,7 @@ func TestKindOf(t *testing.T) {
 		omnires.ClusterUUIDType:                      "ClusterUUID",
 		omnires.ClusterKubernetesManifestsStatusType: "ClusterKubernetesManifestsStatus",
 		omnires.ClusterMachineRequestStatusType:      "ClusterMachineRequestStatus",
+		omni.MachineInstallDiskConfigType:            "MachineInstallDiskConfig",
 		"Links.omni.sidero.dev":                      "Link",
 		"Something":                                  "Something",
 	} {
@@ -44,7 +45,7 @@ func TestMirroredKindsAreDistinct(t *testing.T) {
 		seen[kind.resourceType] = true
 	}
 
-	if len(seen) != 19 {
+	if len(seen) != 21 {
 		t.Errorf("%d kinds", len(seen))
 	}
 }

@@ -11,12 +11,15 @@ package mirror
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/pkg/omni/resources"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/system"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
@@ -63,6 +66,14 @@ type Options struct {
 	// Now replaces time.Now.
 	Now func() time.Time
 
+	// Served reports whether Omni serves a type. An optional kind that it does not serve is not watched: nothing of it can
+	// exist. Nil: every kind is served.
+	Served func(resource.Type) bool
+	// Version is what Omni said of itself before the start; the zero value if it did not. As soon as Omni says something
+	// else, what it serves may be another: the mirror ends for good, before it shows anything of the other version.
+	Version omni.Version
+	// Upgraded is called when the mirror has ended for good because Omni is another version. It must not block.
+	Upgraded func()
 	// Overflowed is called when the mirror has ended for good because Omni sent too much. It must not block.
 	Overflowed func(error)
 	// Open opens the account that bounds the memory of the copy; nil: no bound.
@@ -76,6 +87,14 @@ func (o Options) withDefaults() Options {
 
 	if o.HealthChanged == nil {
 		o.HealthChanged = func() {}
+	}
+
+	if o.Served == nil {
+		o.Served = func(resource.Type) bool { return true }
+	}
+
+	if o.Upgraded == nil {
+		o.Upgraded = func() {}
 	}
 
 	if o.Overflowed == nil {
@@ -111,7 +130,8 @@ func (o Options) withDefaults() Options {
 }
 
 // Mirror is the local copy of one Omni's resources: Cluster, MachineSet, MachineSetNode, ConfigPatch,
-// ExtensionsConfiguration, KubernetesManifestGroup, KubernetesHealthCheck, KernelArgs, and the statuses ClusterStatus,
+// ExtensionsConfiguration, KubernetesManifestGroup, KubernetesHealthCheck, KernelArgs, MachineInstallDiskConfig, the version of
+// Omni, and the statuses ClusterStatus,
 // MachineSetStatus, ClusterMachineStatus, ControlPlaneStatus, LoadBalancerStatus, KubernetesUpgradeStatus,
 // TalosUpgradeStatus, MachineStatus, ClusterUUID, ClusterKubernetesManifestsStatus, ClusterMachineRequestStatus (while the
 // machine does not belong to the cluster). It holds those of all clusters, to detect collisions by ID. It is safe for
@@ -136,9 +156,11 @@ type Mirror struct {
 // runs until ctx ends or Stop is called.
 func Start(ctx context.Context, source state.CoreState, options Options) *Mirror {
 	ctx, stop := context.WithCancel(ctx)
-	kinds := mirroredKinds()
 
-	m := &Mirror{source: source, options: options.withDefaults(), store: newStore(kinds), stop: stop, reopened: make(chan struct{})}
+	omni.RegisterTypes()
+
+	m := &Mirror{source: source, options: options.withDefaults(), store: newStore(mirroredKinds()), stop: stop, reopened: make(chan struct{})}
+	kinds := m.servedKinds()
 	m.writes, m.renew = newWrites(m.options.WriteVisibleTimeout, m.options.Now), newRenewals(kinds)
 	m.health = newHealthKeeper(kinds, m.options.Now)
 	m.account, m.limits = m.options.Open(m.overflow), map[resource.Type]*int{}
@@ -224,8 +246,8 @@ type mirroredKind struct {
 	clusterFrom  clusterSource
 }
 
-// mirroredKinds returns every type that planning and observing read. All are in Omni's namespace "default", and the
-// Reader role may list and watch them.
+// mirroredKinds returns every type that planning and observing read, and the version. The Reader role may list and watch
+// them.
 func mirroredKinds() []mirroredKind {
 	return []mirroredKind{
 		{omnires.ClusterType, fromID},
@@ -247,7 +269,50 @@ func mirroredKinds() []mirroredKind {
 		{omnires.ClusterUUIDType, fromID},
 		{omnires.ClusterKubernetesManifestsStatusType, fromID},
 		{omnires.ClusterMachineRequestStatusType, fromLabel},
+		{omni.MachineInstallDiskConfigType, fromMachine},
+		{system.SysVersionType, fromLabel}, // of no cluster
 	}
+}
+
+// isOptional reports whether an Omni that does not serve a kind can be used: KubernetesHealthChecks are served since 1.9,
+// MachineInstallDiskConfigs since 1.11.
+func isOptional(resourceType resource.Type) bool {
+	return slices.Contains([]resource.Type{omnires.KubernetesHealthCheckType, omni.MachineInstallDiskConfigType, system.SysVersionType}, resourceType)
+}
+
+// RequiredKinds returns the types without which nothing can be planned.
+func RequiredKinds() []resource.Type {
+	var required []resource.Type
+
+	for _, kind := range mirroredKinds() {
+		if !isOptional(kind.resourceType) {
+			required = append(required, kind.resourceType)
+		}
+	}
+
+	return required
+}
+
+// servedKinds returns the kinds to watch. The tables of the others are complete: they stay empty.
+func (m *Mirror) servedKinds() []mirroredKind {
+	return slices.DeleteFunc(mirroredKinds(), func(kind mirroredKind) bool {
+		left := isOptional(kind.resourceType) && !m.options.Served(kind.resourceType)
+		m.store.tables[kind.resourceType].bootstrapped = left
+
+		return left
+	})
+}
+
+// Serves reports whether Omni serves one of the mirrored types.
+func (m *Mirror) Serves(resourceType resource.Type) bool { return m.options.Served(resourceType) }
+
+// namespaceOf returns the namespace of a mirrored type in Omni.
+func namespaceOf(resourceType resource.Type) resource.Namespace {
+	if resourceType == system.SysVersionType {
+		return resources.EphemeralNamespace
+	}
+
+	return resources.DefaultNamespace
 }
 
 // selection returns which resources of a type are watched: all, but of the requests for machines only those whose machine does not

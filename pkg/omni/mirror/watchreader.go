@@ -86,6 +86,10 @@ func (r *watchReader) receiveResource(event state.Event) error {
 		return err
 	}
 
+	if r.mirror.isUpgraded(added.Resource) {
+		return errUpgraded
+	}
+
 	if !r.synced {
 		if former := r.firstContents[id]; former.Resource != added.Resource {
 			r.drop(former)

@@ -144,6 +144,8 @@ func newClient(config Config) (*Client, error) {
 		}
 	}
 
+	omni.RegisterTypes()
+
 	life, end := context.WithCancel(context.Background())
 	client := &Client{config: config, liveness: newLiveness(life, config.LivenessChanged), refusals: newKeyRefusals(config.Refused), end: end}
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -59,7 +60,9 @@ func (p *Pool) start(identity Identity, fingerprint string, config Config) *entr
 	ctx, cancel := context.WithCancel(p.ctx)
 	started := &entry{fingerprint: fingerprint, began: time.Now(), opened: make(chan struct{}), cancel: cancel}
 
+	original := config
 	mirror := p.options.Mirror
+	mirror.Upgraded = func() { p.reopen(identity, started, original) }
 	mirror.ClusterChanged = func(cluster string) { p.options.ClusterChanged(uid, cluster) }
 	mirror.HealthChanged = func() { p.options.HealthChanged(uid) }
 	mirror.Overflowed = func(err error) { p.refuse(uid, started, err) }
@@ -180,6 +183,20 @@ func (p *Pool) refuse(uid string, overflowed *entry, err error) {
 	p.options.HealthChanged(uid)
 }
 
+// reopen replaces a session whose Omni is another version now: what it serves has to be asked again. Nobody need come
+// for that, and until it is open, its users see a connection that is being opened.
+func (p *Pool) reopen(identity Identity, upgraded *entry, config Config) {
+	p.mu.Lock()
+
+	if p.entries[identity.UID] == upgraded && !p.closed {
+		p.retire(identity.UID)
+		p.entries[identity.UID] = p.start(identity, upgraded.fingerprint, config)
+	}
+
+	p.mu.Unlock()
+	p.options.HealthChanged(identity.UID)
+}
+
 // drop releases a failed attempt, so that the next caller makes a new one.
 func (p *Pool) drop(uid string, failed *entry) {
 	p.mu.Lock()
@@ -231,14 +248,34 @@ func (p *Pool) closeIfUnused(current *entry) {
 	}
 }
 
-// openSession dials within dialCtx and starts a mirror that lives as long as lifeCtx.
+// openSession dials within dialCtx, asks what Omni serves, and starts a mirror that lives as long as lifeCtx.
 func openSession(dialCtx, lifeCtx context.Context, config Config, copied mirror.Options) (*Session, error) {
 	client, err := Dial(dialCtx, config)
 	if err != nil {
 		return nil, err
 	}
 
-	return &Session{client: client, live: client.State(), mirror: mirror.Start(lifeCtx, client.State(), copied)}, nil
+	can, err := askCapabilities(dialCtx, client)
+	if err != nil {
+		return nil, errors.Join(err, client.Close())
+	}
+
+	copied.Served, copied.Version = can.Serves, can.Version
+
+	return &Session{client: client, live: client.State(), mirror: mirror.Start(lifeCtx, client.State(), copied), version: can.Version}, nil
+}
+
+// askCapabilities returns what Omni serves, or the error if that is too little. It is bounded by CallTimeout.
+func askCapabilities(ctx context.Context, client *Client) (*omni.Capabilities, error) {
+	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
+	defer cancel()
+
+	can, err := omni.ReadCapabilities(ctx, client.State())
+	if err != nil {
+		return nil, err
+	}
+
+	return can, can.RequireKinds(mirror.RequiredKinds())
 }
 
 // fingerprintOf hashes everything that requires a new session if it changes. It includes the key, to detect another key

@@ -55,6 +55,8 @@ type Session struct {
 	live   state.State
 	mirror *mirror.Mirror
 	access atomic.Pointer[accessAnswer] // nil until the first request
+	// version is what Omni said of itself when the session was opened. An Omni of another version gets another session.
+	version omni.Version
 }
 
 // New joins a live state and a mirror of it. Pool makes sessions; New is for tests over an in-memory COSI state.
@@ -73,6 +75,12 @@ func (s *Session) Copy() state.State { return s.mirror.State() }
 
 // Live returns Omni's own state: for decisions for which the copy may be too old, and for writes beside Apply.
 func (s *Session) Live() state.State { return s.live }
+
+// Version returns what Omni says of itself; the zero value if it does not, and for a session made by New.
+func (s *Session) Version() omni.Version { return s.version }
+
+// Serves reports whether Omni serves one of the mirrored types. It does not change while the session lives.
+func (s *Session) Serves(resourceType resource.Type) bool { return s.mirror.Serves(resourceType) }
 
 // Health returns the state of the session: of the local copy, and whether Omni answers calls. An Omni that counts as silent
 // has answered nothing for seconds before, and has no grace.
