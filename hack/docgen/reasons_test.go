@@ -11,8 +11,8 @@ import (
 // nothingToDo are the reasons with which all is well, and those that name what holds the object up.
 var nothingToDo = []string{
 	"AcceptedByCluster", "Applied", "AssembledTemplate", "Blocked", "ChangesPlanned", "ChartFound", "Connected", "Deleting", "Deployed", "Disabled",
-	"DriftCorrected", "DriftFound", "InForce", "Issued", "KeyFound", "MachinesReady", "NoDrift", "Running", "SourceFound", "Succeeded",
-	"TemplateValid", "TestsPassed", "UpToDate", "Written",
+	"DriftCorrected", "DriftFound", "InForce", "Issued", "KeyFound", "MachinesReady", "Newer", "NoDrift", "Running", "SourceFound", "Succeeded",
+	"Supported", "TemplateValid", "TestsPassed", "UpToDate", "Written",
 }
 
 // TestReasonsOnPages: a page below docs/how-to says what to do about every reason for which there is something to do.

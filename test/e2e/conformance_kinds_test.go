@@ -39,7 +39,7 @@ var subjects = []subject{
 		kind: "OmniConnection", resource: "omniconnections",
 		spec: `{"endpoint":"https://127.0.0.1:1","auth":{"serviceAccountSecretRef":{"name":"absent"}}}`,
 		path: "/spec/endpoint", value: `"https://127.0.0.1:2"`,
-		headings: "NAME READY ENDPOINT SERVICE ACCOUNT EXPIRES REASON AGE",
+		headings: "NAME READY ENDPOINT OMNI SERVICE ACCOUNT EXPIRES REASON AGE",
 	},
 	{
 		kind: "OmniCluster", resource: "omniclusters",

@@ -29,6 +29,8 @@ import (
 const (
 	// programSelector finds the Pods of an installation by a label that the chart sets for both programs.
 	programSelector = "app.kubernetes.io/part-of=omni-cluster-operator"
+	// operatorNamespace is where both programs run unless a flag says otherwise.
+	operatorNamespace = "omni-cluster-operator-system"
 	// maxEvents, maxPods, maxLogLines and maxLogBytes bound what a bundle has of the management cluster.
 	maxEvents   = 500
 	maxPods     = 20
@@ -87,7 +89,7 @@ Read it before you share it.`,
 		},
 	}
 	command.Flags().StringVarP(&file, "file", "f", "", "The file to write, which must not exist. Default: standard output.")
-	command.Flags().StringVar(&programs, "operator-namespace", "omni-cluster-operator-system", "The namespace in which omni-apiserver and omni-controller run.")
+	command.Flags().StringVar(&programs, "operator-namespace", operatorNamespace, "The namespace in which omni-apiserver and omni-controller run.")
 	command.Flags().BoolVar(&redacts, "redact", false, "Replace hostnames and addresses by hashes of this bundle.")
 
 	return command

@@ -119,7 +119,7 @@ emergency stop). Flags stand behind the name of the command: kubectl omni status
 	t.flags.AddFlags(root.PersistentFlags())
 
 	root.AddGroup(&cobra.Group{ID: groupLook, Title: "Look:"}, &cobra.Group{ID: groupDecide, Title: "Decide:"}, &cobra.Group{ID: groupMove, Title: "Move:"})
-	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(), t.kubeconfigCommand(), t.supportBundleCommand(),
+	root.AddCommand(t.treeCommand(), t.statusCommand(), t.planCommand(), t.kubeconfigCommand(), t.versionCommand(), t.supportBundleCommand(),
 		t.approveCommand(), t.overrideCommand(), t.promoteCommand(), t.holdCommand(), t.suspendCommand(), t.resumeCommand(), t.reconcileCommand())
 
 	root.AddCommand(t.exportCommand(), t.migrateCommand())

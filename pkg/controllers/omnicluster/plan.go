@@ -204,7 +204,7 @@ func isOlder(a, b *v1alpha1.OmniCluster) bool {
 	return a.UID < b.UID
 }
 
-// validate renders the template and checks it with Omni's own rules.
+// validate renders the template and checks it with the rules of Omni's client library.
 func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, error) {
 	confidential := &SecretTexts{}
 
@@ -233,7 +233,7 @@ func (r *reconciler) validate(ctx context.Context, s *scope) (loop.Outcome, erro
 
 	s.rendered = &rendered{template: checked, hash: template.Hash(text), secrets: confidential}
 
-	return loop.Continue(v1alpha1.ReasonTemplateValid, "Omni's own rules accept the template"), nil
+	return loop.Continue(v1alpha1.ReasonTemplateValid, "the rules of Omni's client library, of Omni %s, accept the template; this Omni may have others", plan.LibraryVersion), nil
 }
 
 // hubFor returns the hub for the mark in the template. A cluster under the policy Observe keeps the mark that it has:

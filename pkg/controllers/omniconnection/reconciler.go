@@ -92,6 +92,8 @@ type scope struct {
 	secretUID  types.UID            // of the Secret that the key was read from
 	key        session.Key          // the zero Key until it was read
 	endpoint   string               // the endpoint that was reached
+	version    omni.Version         // what Omni says of itself; the zero value if that is not known
+	tooOld     bool                 // Omni does not serve what is needed
 	access     *v1alpha1.OmniAccess // what Omni says of the access for people; nil if it does not
 	reported   *time.Time           // the expiry to report; nil if no key was read
 }
@@ -107,10 +109,11 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniConnection, *scope] {
 			{Condition: v1alpha1.ConditionCredentialsFound, Run: r.findCredentials},
 			{Condition: v1alpha1.ConditionReachable, Run: r.reach},
 		},
-		Delete:   []loop.Phase[*scope]{{Run: r.waitForUsers}, {Run: r.closeSession}},
-		Report:   report,
-		Reported: r.measure,
-		Gone:     r.gone,
+		Delete:    []loop.Phase[*scope]{{Run: r.waitForUsers}, {Run: r.closeSession}},
+		Report:    report,
+		Transient: versionCondition,
+		Reported:  r.measure,
+		Gone:      r.gone,
 	}
 }
 
@@ -145,6 +148,11 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 		session.Identity{UID: string(s.connection.UID), Owner: s.connection.Namespace, SecretUID: string(s.secretUID)},
 		session.Config{Endpoint: spec.Endpoint, Key: s.key, CABundle: spec.CABundle, InsecureSkipTLSVerify: spec.InsecureSkipTLSVerify})
 	if err != nil {
+		var old *omni.TooOldError
+		if errors.As(err, &old) {
+			s.endpoint, s.version, s.tooOld = spec.Endpoint, old.Version, true
+		}
+
 		// The attempt goes on, and its end triggers the connection.
 		if waiting.Err() != nil && ctx.Err() == nil {
 			return loop.Postpone(session.CheckTimeout, v1alpha1.ReasonProgressing, "connecting to %s", spec.Endpoint), nil
@@ -154,7 +162,7 @@ func (r *reconciler) reach(ctx context.Context, s *scope) (loop.Outcome, error) 
 	}
 	defer lease.Release()
 
-	s.endpoint = spec.Endpoint
+	s.endpoint, s.version = spec.Endpoint, lease.Version()
 
 	if err := r.check(waiting, s.connection, lease); err != nil {
 		if errors.Is(err, errUndecided) {

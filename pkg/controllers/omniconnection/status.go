@@ -55,6 +55,8 @@ func explain(class omni.Class, endpoint, message string) loop.Outcome {
 		return loop.Stall(v1alpha1.ReasonRefused, "%s: %s", endpoint, message)
 	case omni.ClassTooMuchData:
 		return tooMuch(endpoint, message)
+	case omni.ClassTooOld:
+		return loop.Stall(v1alpha1.ReasonTooOld, "%s: %s", endpoint, message)
 	default:
 		return loop.Wait(limiter.Jitter(omniPause), v1alpha1.ReasonUnreachable, "%s: %s", endpoint, message)
 	}
@@ -89,7 +91,7 @@ func report(_ context.Context, s *scope) {
 
 	if s.endpoint != "" {
 		if status.Endpoint != s.endpoint {
-			status.Access = nil // it was that of another Omni
+			status.Access, status.Omni = nil, nil // they were those of another Omni
 		}
 
 		status.Endpoint = s.endpoint
@@ -97,6 +99,10 @@ func report(_ context.Context, s *scope) {
 
 	if s.access != nil {
 		status.Access = s.access
+	}
+
+	if s.version != (omni.Version{}) {
+		status.Omni = &v1alpha1.OmniServerStatus{Version: s.version.Text, APIVersion: int64(s.version.API), Instance: s.version.Instance}
 	}
 
 	if s.reported == nil {
@@ -111,6 +117,28 @@ func report(_ context.Context, s *scope) {
 	status.ServiceAccount = account
 }
 
+// versionCondition says whether the version of Omni was tried. It stays while Omni is not asked, and goes when Omni is too
+// old: the condition Reachable says that.
+func versionCondition(s *scope) []loop.TransientCondition {
+	condition := loop.TransientCondition{Condition: v1alpha1.ConditionOmniVersion, On: true, Reason: v1alpha1.ReasonSupported}
+
+	switch version := fmt.Sprintf("Omni %s, API %d", s.version.Text, s.version.API); {
+	case s.tooOld:
+		condition.On = false
+	case s.version == (omni.Version{}):
+		return nil
+	case s.version.IsNewer():
+		condition.Reason = v1alpha1.ReasonNewer
+		condition.Message = version + ": newer than what this release was tried with, see docs/reference/versions.md"
+	case s.version.IsOlder():
+		condition.Message = version + ": serves what is needed, and was not tried, see docs/reference/versions.md"
+	default:
+		condition.Message = version
+	}
+
+	return []loop.TransientCondition{condition}
+}
+
 // measure updates the metrics of a connection.
 func (r *reconciler) measure(connection *v1alpha1.OmniConnection) {
 	name := client.ObjectKeyFromObject(connection)
@@ -122,6 +150,7 @@ func (r *reconciler) measure(connection *v1alpha1.OmniConnection) {
 
 	r.options.Objects.SetInfo(metrics.Object{Kind: kindName, NamespacedName: name}, connection.Status.Conditions, "")
 	r.options.Objects.SetExpiration(name, expires)
+	r.options.Objects.SetServer(name, connection.Status.Omni)
 }
 
 func shownExpiry(expires time.Time) string {

@@ -162,6 +162,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.OmniSecretSyncSpecApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniSecretSyncStatus"):
 		return &omniv1alpha1.OmniSecretSyncStatusApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("OmniServerStatus"):
+		return &omniv1alpha1.OmniServerStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniServiceAccountStatus"):
 		return &omniv1alpha1.OmniServiceAccountStatusApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("OmniWorkers"):

@@ -186,6 +186,7 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.OmniSecretSyncList{}.OpenAPIModelName():         schema_pkg_apis_omni_v1alpha1_OmniSecretSyncList(ref),
 		v1alpha1.OmniSecretSyncSpec{}.OpenAPIModelName():         schema_pkg_apis_omni_v1alpha1_OmniSecretSyncSpec(ref),
 		v1alpha1.OmniSecretSyncStatus{}.OpenAPIModelName():       schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref),
+		v1alpha1.OmniServerStatus{}.OpenAPIModelName():           schema_pkg_apis_omni_v1alpha1_OmniServerStatus(ref),
 		v1alpha1.OmniServiceAccountStatus{}.OpenAPIModelName():   schema_pkg_apis_omni_v1alpha1_OmniServiceAccountStatus(ref),
 		v1alpha1.OmniWorkers{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_OmniWorkers(ref),
 		v1alpha1.OmniWorkersList{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_OmniWorkersList(ref),
@@ -6727,6 +6728,12 @@ func schema_pkg_apis_omni_v1alpha1_OmniConnectionStatus(ref common.ReferenceCall
 							Ref:         ref(v1alpha1.OmniServiceAccountStatus{}.OpenAPIModelName()),
 						},
 					},
+					"omni": {
+						SchemaProps: spec.SchemaProps{
+							Description: "omni says which Omni answers at the endpoint. An upgrade of Omni shows within seconds.",
+							Ref:         ref(v1alpha1.OmniServerStatus{}.OpenAPIModelName()),
+						},
+					},
 					"access": {
 						SchemaProps: spec.SchemaProps{
 							Description: "access says how people reach the clusters of this Omni: what `kubectl omni kubeconfig` writes. Omni tells it to whoever has the role Reader; none of it is secret.",
@@ -6737,7 +6744,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniConnectionStatus(ref common.ReferenceCall
 			},
 		},
 		Dependencies: []string{
-			metav1.Condition{}.OpenAPIModelName(), v1alpha1.OmniAccess{}.OpenAPIModelName(), v1alpha1.OmniServiceAccountStatus{}.OpenAPIModelName()},
+			metav1.Condition{}.OpenAPIModelName(), v1alpha1.OmniAccess{}.OpenAPIModelName(), v1alpha1.OmniServerStatus{}.OpenAPIModelName(), v1alpha1.OmniServiceAccountStatus{}.OpenAPIModelName()},
 	}
 }
 
@@ -8815,6 +8822,40 @@ func schema_pkg_apis_omni_v1alpha1_OmniSecretSyncStatus(ref common.ReferenceCall
 		},
 		Dependencies: []string{
 			metav1.Condition{}.OpenAPIModelName(), metav1.Time{}.OpenAPIModelName(), v1alpha1.SyncedSecret{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_OmniServerStatus(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "OmniServerStatus is what an Omni says of itself.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"version": {
+						SchemaProps: spec.SchemaProps{
+							Description: "version is the release, such as v1.9.3.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"apiVersion": {
+						SchemaProps: spec.SchemaProps{
+							Description: "apiVersion is the number of Omni's API: 2 up to Omni 1.10, and 3 from 1.11 on.",
+							Type:        []string{"integer"},
+							Format:      "int64",
+						},
+					},
+					"instance": {
+						SchemaProps: spec.SchemaProps{
+							Description: "instance is the name of the Omni account.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+				},
+			},
+		},
 	}
 }
 

@@ -318,7 +318,10 @@ func newStep(action Action, item resource.Resource) step {
 	return s
 }
 
-// Template is a cluster template that Omni's own rules accept. It is compared with a state as often as needed, by one
+// LibraryVersion is the version of Omni that the client library is of, whose rules Load applies.
+const LibraryVersion = "1.9.3"
+
+// Template is a cluster template that the rules of Omni's client library accept. It is compared with a state as often as needed, by one
 // caller at a time.
 type Template struct {
 	document []byte
@@ -334,7 +337,7 @@ type parsed struct {
 	described map[string]bool     // machines with a Machine document
 }
 
-// Load reads a template and checks it by Omni's own rules, without an Omni. The error is ErrTemplate with the library's
+// Load reads a template and checks it by the rules of Omni's client library, without an Omni. The error is ErrTemplate with the library's
 // message (which has no field paths).
 func Load(document []byte) (*Template, error) { return (*Checked)(nil).Load(document) }
 

@@ -36,12 +36,13 @@ type info struct {
 // Objects keeps the metrics about objects. It is safe for concurrent use and
 // implements prometheus.Collector.
 type Objects struct {
-	infoDesc, expirationDesc, renewalDesc, planDesc, driftDesc *prometheus.Desc
+	infoDesc, expirationDesc, renewalDesc, serverDesc, planDesc, driftDesc *prometheus.Desc
 
 	mu          sync.Mutex
 	infos       map[Object]info
 	expirations map[types.NamespacedName]time.Time
 	renewals    map[types.NamespacedName]time.Time
+	servers     map[types.NamespacedName]v1alpha1.OmniServerStatus
 	plans       map[types.NamespacedName]PlanCounts
 	drifted     map[types.NamespacedName]bool
 }
@@ -58,6 +59,9 @@ func NewObjects() *Objects {
 		renewalDesc: prometheus.NewDesc("omni_service_account_renewal_timestamp_seconds",
 			"When the service account key of an OmniConnection should be renewed, in seconds since 1970.",
 			[]string{"namespace", "name"}, nil),
+		serverDesc: prometheus.NewDesc("omni_server_info",
+			"One series for each OmniConnection, always 1: what its Omni says of itself.",
+			[]string{"namespace", "name", "version", "api_version", "instance"}, nil),
 		planDesc: prometheus.NewDesc("omni_plan_changes",
 			"Changes in the current plan of an OmniCluster.",
 			[]string{"namespace", "name", "action"}, nil),
@@ -67,6 +71,7 @@ func NewObjects() *Objects {
 		infos:       map[Object]info{},
 		expirations: map[types.NamespacedName]time.Time{},
 		renewals:    map[types.NamespacedName]time.Time{},
+		servers:     map[types.NamespacedName]v1alpha1.OmniServerStatus{},
 		plans:       map[types.NamespacedName]PlanCounts{},
 		drifted:     map[types.NamespacedName]bool{},
 	}
@@ -107,6 +112,18 @@ func (o *Objects) setTime(times map[types.NamespacedName]time.Time, connection t
 		delete(times, connection)
 	} else {
 		times[connection] = at
+	}
+}
+
+// SetServer sets what the Omni of an OmniConnection says of itself; nil means that it is not known.
+func (o *Objects) SetServer(connection types.NamespacedName, server *v1alpha1.OmniServerStatus) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+
+	if server == nil {
+		delete(o.servers, connection)
+	} else {
+		o.servers[connection] = *server
 	}
 }
 
@@ -151,6 +168,7 @@ func (o *Objects) Forget(object Object) {
 	case "OmniConnection":
 		delete(o.expirations, object.NamespacedName)
 		delete(o.renewals, object.NamespacedName)
+		delete(o.servers, object.NamespacedName)
 	case "OmniCluster":
 		delete(o.plans, object.NamespacedName)
 	case "OmniHelmRelease":
@@ -163,6 +181,7 @@ func (o *Objects) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- o.infoDesc
 	descriptions <- o.expirationDesc
 	descriptions <- o.renewalDesc
+	descriptions <- o.serverDesc
 	descriptions <- o.planDesc
 	descriptions <- o.driftDesc
 }
@@ -172,7 +191,7 @@ func (o *Objects) Describe(descriptions chan<- *prometheus.Desc) {
 func (o *Objects) Collect(collected chan<- prometheus.Metric) {
 	o.mu.Lock()
 	infos, expirations, renewals := maps.Clone(o.infos), maps.Clone(o.expirations), maps.Clone(o.renewals)
-	plans, drifts := maps.Clone(o.plans), maps.Clone(o.drifted)
+	plans, drifts, servers := maps.Clone(o.plans), maps.Clone(o.drifted), maps.Clone(o.servers)
 	o.mu.Unlock()
 
 	gauge := func(description *prometheus.Desc, value float64, labels ...string) {
@@ -189,6 +208,10 @@ func (o *Objects) Collect(collected chan<- prometheus.Metric) {
 
 	for connection, due := range renewals {
 		gauge(o.renewalDesc, float64(due.Unix()), connection.Namespace, connection.Name)
+	}
+
+	for connection, server := range servers {
+		gauge(o.serverDesc, 1, connection.Namespace, connection.Name, server.Version, strconv.FormatInt(server.APIVersion, 10), server.Instance)
 	}
 
 	for cluster, plan := range plans {

@@ -28,6 +28,9 @@ const (
 	ConditionCredentialsFound = "CredentialsFound"
 	// ConditionReachable: Omni answers and accepts the key.
 	ConditionReachable = "Reachable"
+	// ConditionOmniVersion: Omni serves what is needed; the reason says whether this version of Omni was tried. It never keeps
+	// the connection from being Ready. Absent while the version is not known.
+	ConditionOmniVersion = "OmniVersion"
 )
 
 // Condition types of OmniCluster.
@@ -36,7 +39,8 @@ const (
 	ConditionConnectionReady = "ConnectionReady"
 	// ConditionAssembled: The documents of the cluster are complete and fit together.
 	ConditionAssembled = "Assembled"
-	// ConditionValidated: The template is one that Omni's own rules accept.
+	// ConditionValidated: The rules of Omni's client library accept the template. An Omni of another version may have other rules: what it
+	// says is in Synced.
 	ConditionValidated = "Validated"
 	// ConditionPlanned: The changes are known.
 	ConditionPlanned = "Planned"
@@ -187,6 +191,12 @@ const (
 	// ReasonInsecureTransport: The endpoint is reached without TLS, or with a certificate that is not verified, and
 	// omni-controller does not allow that; nothing was sent.
 	ReasonInsecureTransport = "InsecureTransport"
+	// ReasonSupported: This version of Omni serves what is needed. The message says if nobody tried it.
+	ReasonSupported = "Supported"
+	// ReasonNewer: Omni is newer than every version that this release was tried with.
+	ReasonNewer = "Newer"
+	// ReasonTooOld: Omni does not serve a kind that is needed. The message names it, and the version that does.
+	ReasonTooOld = "TooOld"
 	// ReasonTooMuchData: Omni sent more than the controller keeps of it. The connection is closed, and tried again after a
 	// quarter of an hour.
 	ReasonTooMuchData = "TooMuchData"
@@ -208,11 +218,11 @@ const (
 	ReasonDuplicateMachine = "DuplicateMachine"
 	// ReasonDuplicateClusterName: Another OmniCluster claims the same cluster in Omni.
 	ReasonDuplicateClusterName = "DuplicateClusterName"
-	// ReasonTemplateInvalid: Omni's own rules refuse the template.
+	// ReasonTemplateInvalid: The rules of Omni's client library refuse the template.
 	ReasonTemplateInvalid = "TemplateInvalid"
 	// ReasonAssembledTemplate: The documents fit together.
 	ReasonAssembledTemplate = "AssembledTemplate"
-	// ReasonTemplateValid: Omni's own rules accept the template.
+	// ReasonTemplateValid: The rules of Omni's client library accept the template.
 	ReasonTemplateValid = "TemplateValid"
 	// ReasonChangesPlanned: There are changes to apply.
 	ReasonChangesPlanned = "ChangesPlanned"

@@ -71,10 +71,29 @@ type OmniConnectionStatus struct {
 	// +optional
 	ServiceAccount *OmniServiceAccountStatus `json:"serviceAccount,omitempty"`
 
+	// omni says which Omni answers at the endpoint. An upgrade of Omni shows within seconds.
+	// +optional
+	Omni *OmniServerStatus `json:"omni,omitempty"`
+
 	// access says how people reach the clusters of this Omni: what `kubectl omni kubeconfig` writes. Omni tells it to whoever
 	// has the role Reader; none of it is secret.
 	// +optional
 	Access *OmniAccess `json:"access,omitempty"`
+}
+
+// OmniServerStatus is what an Omni says of itself.
+type OmniServerStatus struct {
+	// version is the release, such as v1.9.3.
+	// +optional
+	Version string `json:"version,omitempty"`
+
+	// apiVersion is the number of Omni's API: 2 up to Omni 1.10, and 3 from 1.11 on.
+	// +optional
+	APIVersion int64 `json:"apiVersion,omitempty"`
+
+	// instance is the name of the Omni account.
+	// +optional
+	Instance string `json:"instance,omitempty"`
 }
 
 // OmniAccess says how people reach the clusters of an Omni. Who may do what is decided by the access policies of Omni, when

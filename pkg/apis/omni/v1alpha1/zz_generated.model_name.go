@@ -392,6 +392,11 @@ func (in OmniSecretSyncStatus) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in OmniServerStatus) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.OmniServerStatus"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in OmniServiceAccountStatus) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.OmniServiceAccountStatus"
 }

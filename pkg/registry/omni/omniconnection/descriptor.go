@@ -51,6 +51,12 @@ func columns(now func() time.Time) []kit.Column[*v1alpha1.OmniConnection] {
 			Cell:        func(o *v1alpha1.OmniConnection) any { return o.Spec.Endpoint },
 		},
 		{
+			Name:        "Omni",
+			Description: "Version of Omni.",
+			Wide:        true,
+			Cell:        func(o *v1alpha1.OmniConnection) any { return omniVersion(o) },
+		},
+		{
 			Name:        "Service Account",
 			Description: "Name of the Omni service account whose key is used.",
 			Cell:        func(o *v1alpha1.OmniConnection) any { return serviceAccount(o) },
@@ -62,6 +68,14 @@ func columns(now func() time.Time) []kit.Column[*v1alpha1.OmniConnection] {
 		},
 		kit.ReasonColumn[*v1alpha1.OmniConnection]("Reason", true),
 	}
+}
+
+func omniVersion(o *v1alpha1.OmniConnection) string {
+	if o.Status.Omni == nil {
+		return kit.OrNone("")
+	}
+
+	return kit.OrNone(o.Status.Omni.Version)
 }
 
 func serviceAccount(o *v1alpha1.OmniConnection) string {

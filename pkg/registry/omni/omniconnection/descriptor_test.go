@@ -45,15 +45,16 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniConnection) {},
-				Cells:  []any{"Unknown", "https://omni.example.com", "<none>", "<none>", "<none>"},
+				Cells:  []any{"Unknown", "https://omni.example.com", "<none>", "<none>", "<none>", "<none>"},
 			},
 			{
 				Name: "ready",
 				Change: func(o *v1alpha1.OmniConnection) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}}
+					o.Status.Omni = &v1alpha1.OmniServerStatus{Version: "v1.9.3", APIVersion: 2}
 					o.Status.ServiceAccount = expiring(30 * 24 * time.Hour)
 				},
-				Cells: []any{"True", "https://omni.example.com", "operator", "in 30d", "Succeeded"},
+				Cells: []any{"True", "https://omni.example.com", "v1.9.3", "operator", "in 30d", "Succeeded"},
 			},
 			{
 				Name: "expired key",
@@ -61,12 +62,12 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "KeyExpired"}}
 					o.Status.ServiceAccount = expiring(-3 * time.Hour)
 				},
-				Cells: []any{"False", "https://omni.example.com", "operator", "3h ago", "KeyExpired"},
+				Cells: []any{"False", "https://omni.example.com", "<none>", "operator", "3h ago", "KeyExpired"},
 			},
 			{
 				Name:   "account without expiry",
 				Change: func(o *v1alpha1.OmniConnection) { o.Status.ServiceAccount = &v1alpha1.OmniServiceAccountStatus{} },
-				Cells:  []any{"Unknown", "https://omni.example.com", "<none>", "<none>", "<none>"},
+				Cells:  []any{"Unknown", "https://omni.example.com", "<none>", "<none>", "<none>", "<none>"},
 			},
 		},
 	})

@@ -32,6 +32,8 @@ type OmniConnectionStatusApplyConfiguration struct {
 	Endpoint *string `json:"endpoint,omitempty"`
 	// serviceAccount describes the service account of the key that was last read.
 	ServiceAccount *OmniServiceAccountStatusApplyConfiguration `json:"serviceAccount,omitempty"`
+	// omni says which Omni answers at the endpoint. An upgrade of Omni shows within seconds.
+	Omni *OmniServerStatusApplyConfiguration `json:"omni,omitempty"`
 	// access says how people reach the clusters of this Omni: what `kubectl omni kubeconfig` writes. Omni tells it to whoever
 	// has the role Reader; none of it is secret.
 	Access *OmniAccessApplyConfiguration `json:"access,omitempty"`
@@ -85,6 +87,14 @@ func (b *OmniConnectionStatusApplyConfiguration) WithEndpoint(value string) *Omn
 // If called multiple times, the ServiceAccount field is set to the value of the last call.
 func (b *OmniConnectionStatusApplyConfiguration) WithServiceAccount(value *OmniServiceAccountStatusApplyConfiguration) *OmniConnectionStatusApplyConfiguration {
 	b.ServiceAccount = value
+	return b
+}
+
+// WithOmni sets the Omni field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Omni field is set to the value of the last call.
+func (b *OmniConnectionStatusApplyConfiguration) WithOmni(value *OmniServerStatusApplyConfiguration) *OmniConnectionStatusApplyConfiguration {
+	b.Omni = value
 	return b
 }
 
