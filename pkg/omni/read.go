@@ -118,10 +118,11 @@ func MarksOf(metadata *resource.Metadata) Marks {
 	}
 }
 
-// DeleteMarks takes the mark off a resource in memory.
+// DeleteMarks takes the mark off a resource in memory, and the record of what was applied to it.
 func DeleteMarks(metadata *resource.Metadata) {
 	for _, key := range []string{
 		v1alpha1.MarkOwnerUID, v1alpha1.MarkHub, v1alpha1.MarkOwnerNamespace, v1alpha1.MarkOwnerName, v1alpha1.MarkManagementCluster,
+		v1alpha1.MarkApplied,
 	} {
 		metadata.Annotations().Delete(key)
 	}

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"time"
 
@@ -14,23 +12,23 @@ import (
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 	"github.com/siderolabs/omni/client/pkg/template"
-	"go.yaml.in/yaml/v3"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // planBuilder turns the library's result into a Plan. It only decides; all of its input was read before.
 type planBuilder struct {
-	cluster   string
-	options   Options
-	nodes     map[string][]string // machines of each existing set
-	live      []SetState          // existing sets with the machines that users put there
-	wanted    []SetState          // sets of the template
-	upgrades  upgrades            // that Omni has not finished, if a version changes
-	described map[string]bool     // machines with a Machine document
-	leased    map[omni.ResourceKey]bool
-	keeping   []resource.Resource // full manifest groups that the template wants
-	moves     map[string]*manifestUpdate
+	cluster  string
+	options  Options
+	nodes    map[string][]string // machines of each existing set
+	live     []SetState          // existing sets with the machines that users put there
+	wanted   []SetState          // sets of the template
+	upgrades upgrades            // that Omni has not finished, if a version changes
+	leased   map[omni.ResourceKey]bool
+	keeping  []resource.Resource // full manifest groups that the template wants
+	moves    map[string]*manifestUpdate
+
+	heads // of the template
 }
 
 func (b planBuilder) build(ctx context.Context, result *template.SyncResult, seen *omnires.Cluster) *Plan {
@@ -117,9 +115,13 @@ func (b planBuilder) addStep(plan *Plan, s step) {
 	plan.Changes = append(plan.Changes, s.change)
 }
 
-// completed returns a step with its kind and digest for a rollout, and with what its document says of it.
+// completed returns a step with its kind and digest for a rollout, with what its document says of it, and with what it changes.
 func (b planBuilder) completed(s step) step {
 	s.change.Kind, s.change.DocumentGone = b.kindOf(s), b.losesDocument(s)
+
+	if s.change.Action == ActionUpdate {
+		s.change.Fields = changedFields(s.old, s.new)
+	}
 
 	if b.options.Rollout && s.change.Kind != KindFree {
 		s.change.Digest = digestOf(s)
@@ -131,6 +133,7 @@ func (b planBuilder) completed(s step) step {
 func (b planBuilder) addCreate(plan *Plan, item resource.Resource) {
 	s := newStep(ActionCreate, item)
 	s.new = item
+	recordApplied(item, item)
 
 	if set, ok := item.(*omnires.MachineSet); ok {
 		s.change.NewSize = omni.SizeOf(set, len(machinesOf(b.wanted, set.Metadata().ID()))).String()
@@ -167,11 +170,15 @@ func (b planBuilder) addUpdate(ctx context.Context, plan *Plan, old, updated res
 		return true
 	}
 
-	b.keepLocks(old, updated)
+	s.asked = updated
+	updated = b.startFromLive(old, s.asked)
 
 	if unchanged(ctx, old, updated) {
 		return false
 	}
+
+	recordApplied(s.asked, updated)
+	s.new = updated
 
 	was, wasCluster := old.(*omnires.Cluster)
 	if wanted, isCluster := updated.(*omnires.Cluster); isCluster && wasCluster {
@@ -232,26 +239,6 @@ func (b planBuilder) judgeMove(s *step) {
 	s.change.Destructive, s.change.Reason = true, reasonTakenFromTheirs
 	s.change.Version = s.old.Metadata().Version().String()
 	s.change.Members = digestOfNames(m.to.set, m.to.machine)
-}
-
-// keepLocks copies the annotations that users set in Omni and that the library's Sync would erase because no template
-// has them.
-func (b planBuilder) keepLocks(old, updated resource.Resource) {
-	switch old.Metadata().Type() {
-	case omnires.ClusterType:
-		keepAnnotation(old, updated, omnires.ClusterLocked)
-		keepAnnotation(old, updated, omnires.ClusterImportIsInProgress)
-	case omnires.MachineSetNodeType:
-		if !b.described[old.Metadata().ID()] {
-			keepAnnotation(old, updated, omnires.MachineLocked)
-		}
-	}
-}
-
-func keepAnnotation(old, updated resource.Resource, key string) {
-	if value, set := old.Metadata().Annotations().Get(key); set {
-		updated.Metadata().Annotations().Set(key, value)
-	}
 }
 
 func (b planBuilder) destroyStep(ctx context.Context, item resource.Resource, phase int) step {
@@ -334,7 +321,7 @@ type parsed struct {
 	loaded    *template.Template
 	cluster   string              // its name in Omni
 	resources []resource.Resource // what it asks for; only to be read
-	described map[string]bool     // machines with a Machine document
+	heads
 }
 
 // Load reads a template and checks it by the rules of Omni's client library, without an Omni. The error is ErrTemplate with the library's
@@ -347,13 +334,19 @@ func (t *Template) read() error {
 		return nil
 	}
 
-	loaded, err := template.Load(bytes.NewReader(t.document))
+	document, head, headErr := splitFeatures(t.document)
+
+	loaded, err := template.Load(bytes.NewReader(document))
 	if err != nil {
 		return templateError(err)
 	}
 
 	if err = loaded.Validate(); err != nil {
 		return templateError(err)
+	}
+
+	if headErr != nil { // the library, which says more, takes it
+		return templateError(headErr)
 	}
 
 	resources, err := loaded.Translate()
@@ -366,41 +359,11 @@ func (t *Template) read() error {
 		return templateError(err)
 	}
 
-	described, err := describedMachines(t.document)
-	if err != nil {
-		return templateError(err)
-	}
-
-	t.parsed = &parsed{loaded: loaded, cluster: cluster, resources: resources, described: described}
+	t.parsed = &parsed{loaded: loaded, cluster: cluster, resources: resources, heads: head}
 
 	return nil
 }
 
 func templateError(err error) error {
 	return fmt.Errorf("%w: %w", omni.ErrTemplate, err)
-}
-
-// describedMachines returns the machines that have a Machine document of their own in the template. Only there can a
-// template set a lock.
-func describedMachines(document []byte) (map[string]bool, error) {
-	described := map[string]bool{}
-	decoder := yaml.NewDecoder(bytes.NewReader(document))
-
-	for {
-		var header struct {
-			Kind string `yaml:"kind"`
-			Name string `yaml:"name"`
-		}
-
-		switch err := decoder.Decode(&header); {
-		case errors.Is(err, io.EOF):
-			return described, nil
-		case err != nil:
-			return nil, err
-		}
-
-		if header.Kind == "Machine" {
-			described[header.Name] = true
-		}
-	}
 }

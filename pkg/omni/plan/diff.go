@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,7 +16,9 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
@@ -191,7 +194,11 @@ func describe(item resource.Resource) description {
 		shown["labels"] = labels
 	}
 
-	if annotations := metadata.Annotations().Raw(); len(annotations) > 0 {
+	// Our record of what we wrote repeats it.
+	annotations := maps.Clone(metadata.Annotations().Raw())
+	delete(annotations, v1alpha1.MarkApplied)
+
+	if len(annotations) > 0 {
 		shown["annotations"] = annotations
 	}
 
@@ -233,6 +240,12 @@ func specFields(item resource.Resource) map[string]any {
 	var fields map[string]any
 	if json.Unmarshal(text, &fields) != nil {
 		return nil
+	}
+
+	if cluster, isCluster := item.(*omnires.Cluster); isCluster && omni.DisablesPublicDiscovery(cluster.TypedSpec().Value.GetFeatures()) {
+		if features, shown := fields["features"].(map[string]any); shown {
+			features["disablePublicDiscoveryService"] = true
+		}
 	}
 
 	return fields

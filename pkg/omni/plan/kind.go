@@ -123,16 +123,19 @@ func digestOf(s step) string {
 	return hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// written returns what a create or an update writes: for a part of a Cluster only the version, so that the other
-// version makes no difference.
+// written returns what a create or an update writes, without what it keeps of others: for a part of a Cluster only the
+// version, so that the other version makes no difference.
 func written(s step) []string {
 	if s.change.Part != "" {
 		return []string{s.change.To}
 	}
 
-	metadata := s.new.Metadata()
+	ours := s.new
+	if s.asked != nil {
+		ours = s.asked
+	}
 
-	return append(pairs(metadata.Labels().Raw(), metadata.Annotations().Raw()), specOf(s.new)...)
+	return append(pairs(ours.Metadata().Labels().Raw(), ours.Metadata().Annotations().Raw()), specOf(ours)...)
 }
 
 func pairs(all ...map[string]string) []string {

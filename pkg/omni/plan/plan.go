@@ -89,6 +89,8 @@ type step struct {
 	// Omni removes none of them, as long as it has the keepers.
 	keepers []resource.Resource
 	moved   []manifestObject
+	// asked is what the template asks for in an update, without what new keeps of the live resource.
+	asked resource.Resource
 	// joined are the other changes that the same write makes.
 	joined []Change
 	// lacks are the sets that lack a machine because of which this removal waits. lacking is true for what would be added to them
@@ -152,8 +154,8 @@ func (p *Plan) Addition() (Change, bool) {
 // Beyond the library's Sync, it
 //   - refuses to take over resources of other clusters (ErrCollision), which
 //     Sync would silently relabel;
-//   - keeps machine locks set in Omni unless a Machine document names the machine, and always keeps the cluster's own
-//     lock and import marks;
+//   - keeps what it does not own, in every update (startFromLive): unknown fields, features that are left unset, labels and
+//     annotations of others, among them locks;
 //   - never changes a resource that is being torn down (Plan.WaitingForOmni), nor a cluster that is (ErrClusterTearingDown);
 //   - never takes a patch that changes its place from machines that are to leave, nor lets machines come before it is in
 //     their place (Plan.WaitingForOmni, or ErrCollision if both would have to have it at once);
@@ -208,6 +210,8 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 		return nil, fmt.Errorf("compare the template with Omni: %w", err)
 	}
 
+	wanted.features.addTo(result, wanted, seen)
+
 	sets, nodes, err := listSets(ctx, st, cluster)
 	if err != nil {
 		return nil, err
@@ -220,7 +224,7 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 
 	builder := planBuilder{
 		cluster: cluster, options: options, nodes: nodesBySet(nodes), live: setStates(sets, requested(nodes)), wanted: setStates(expected, expected),
-		described: wanted.described, leased: leased, keeping: fullGroups(expected),
+		heads: wanted.heads, leased: leased, keeping: fullGroups(expected),
 	}
 
 	if builder.upgrades, err = readUpgrades(ctx, st, result.Update); err != nil {
@@ -305,6 +309,9 @@ type Change struct {
 	// that Omni took from a class; the place that a destructive update of a patch takes it to; the objects that a manifest group
 	// loses in an adoption. Else it is empty. It is a part of Key: consent was given for no others.
 	Members string
+	// Fields names what an update changes, without any value: labels, annotations and fields of the spec, separated by commas, at
+	// most maxFields of them. Empty for other actions.
+	Fields string
 	// Kind is what the change is about, for a rollout.
 	Kind v1alpha1.ChangeKind
 	// Part is the part of the Cluster that an update is about, the Kind of its version, if the update is split: see

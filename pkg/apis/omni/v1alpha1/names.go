@@ -73,4 +73,7 @@ const (
 	MarkOwnerName = GroupName + "/owner-name"
 	// MarkManagementCluster is the name of the management cluster, where one was configured.
 	MarkManagementCluster = GroupName + "/management-cluster"
+	// MarkApplied lists the labels, annotations and settings that the documents put on a resource in Omni, on the Cluster and
+	// others: these go when the documents drop them, and those of others stay.
+	MarkApplied = GroupName + "/applied"
 )
