@@ -62,7 +62,7 @@ func TestAnnounceCorrections(t *testing.T) {
 	(&reconciler{events: recorder}).announce(newCluster(), plan.Result{
 		Applied: []plan.Change{
 			{Action: plan.ActionCreate, Type: "ConfigPatches.omni.sidero.dev", ID: "400-demo"},
-			{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo"},
+			{Action: plan.ActionUpdate, Type: "Clusters.omni.sidero.dev", ID: "demo", Fields: `label "team", features.enableNodeAuditSkip`},
 		},
 		Requested: []plan.Change{{Action: plan.ActionDestroy, Type: "ConfigPatches.omni.sidero.dev", ID: "500-by-hand"}},
 	}.Taken(), true)
@@ -75,7 +75,7 @@ func TestAnnounceCorrections(t *testing.T) {
 
 	want := []string{
 		`Normal Corrected created in Omni: ConfigPatch "400-demo"; it was removed in Omni, and is there again as the documents say`,
-		`Normal Corrected updated in Omni: Cluster "demo"; it was changed in Omni, and is again as the documents say`,
+		`Normal Corrected updated in Omni: Cluster "demo"; it was changed in Omni, and is again as the documents say: label "team", features.enableNodeAuditSkip`,
 		`Normal Destroyed destruction requested in Omni: ConfigPatch "500-by-hand"; it was made in Omni, and the documents do not have it`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -144,7 +144,7 @@ func (r *reconciler) announceAdoption(cluster *v1alpha1.OmniCluster, decision co
 // announcement is the event of one change that Omni took.
 type announcement struct {
 	reason, action, note string
-	// related is the resource in Omni, with the change of its size. The recorder merges events that differ in their
+	// related is the resource in Omni, with the change of its size, and, for a correction, with what was changed back. The recorder merges events that differ in their
 	// note only, and would show the first note for all of them.
 	related *corev1.ObjectReference
 }
@@ -158,6 +158,10 @@ func (a announcement) corrects(change plan.Change) announcement {
 		a.reason, a.note = "Corrected", a.note+"; it was removed in Omni, and is there again as the documents say"
 	case plan.ActionUpdate:
 		a.reason, a.note = "Corrected", a.note+"; it was changed in Omni, and is again as the documents say"
+		if change.Fields != "" {
+			a.note += ": " + change.Fields
+			a.related.FieldPath = strings.TrimPrefix(a.related.FieldPath+"; "+change.Fields, "; ")
+		}
 	case plan.ActionDestroy:
 		a.note += "; it was made in Omni, and the documents do not have it"
 	}
