@@ -103,9 +103,11 @@ func (m *maker) makeCluster(ctx context.Context, document *clusterDocument) erro
 			},
 			Talos: v1alpha1.OmniClusterTalos{Version: document.Talos.Version},
 			Features: v1alpha1.OmniClusterFeatures{
-				EnableWorkloadProxy:         document.Features.EnableWorkloadProxy,
-				UseEmbeddedDiscoveryService: document.Features.UseEmbeddedDiscoveryService,
-				DiskEncryption:              document.Features.DiskEncryption,
+				EnableWorkloadProxy:           document.Features.EnableWorkloadProxy,
+				UseEmbeddedDiscoveryService:   document.Features.UseEmbeddedDiscoveryService,
+				DiskEncryption:                document.Features.DiskEncryption,
+				EnableNodeAuditSkip:           document.Features.EnableNodeAuditSkip,
+				DisablePublicDiscoveryService: document.Features.DisablePublicDiscoveryService,
 			},
 			Patches:          patches,
 			SystemExtensions: document.SystemExtensions,
@@ -135,6 +137,10 @@ func unmarked(annotations map[string]string) map[string]string {
 	kept := maps.Clone(annotations)
 
 	maps.DeleteFunc(kept, func(key, _ string) bool { return strings.HasPrefix(key, v1alpha1.GroupName+"/") })
+
+	if len(kept) == 0 {
+		return nil
+	}
 
 	return kept
 }
@@ -226,7 +232,7 @@ func (m *maker) machineSet(document *machineSetDocument) (
 	}
 
 	configuration = v1alpha1.MachineConfiguration{
-		Labels: document.Labels, Annotations: document.Annotations, Patches: patches,
+		Labels: document.Labels, Annotations: unmarked(document.Annotations), Patches: patches,
 		SystemExtensions: document.SystemExtensions, KernelArgs: document.KernelArgs,
 	}
 	machines.Machines = document.Machines
@@ -278,7 +284,7 @@ func strategyOf(section *strategySection, byDefault v1alpha1.StrategyType) *v1al
 	return strategy
 }
 
-// The documents of a template, as the Omni client 1.9 exports them. Contents are texts; a mapping in the place
+// The documents of a template, as the Omni client 1.9 exports them, with two features of 1.10. Contents are texts; a mapping in the place
 // of a text, a file reference and every unknown key are errors, because they would be lost.
 
 type clusterDocument struct {
@@ -295,10 +301,12 @@ type clusterDocument struct {
 		Version string `yaml:"version"`
 	} `yaml:"talos"`
 	Features struct {
-		EnableWorkloadProxy         bool `yaml:"enableWorkloadProxy"`
-		UseEmbeddedDiscoveryService bool `yaml:"useEmbeddedDiscoveryService"`
-		DiskEncryption              bool `yaml:"diskEncryption"`
-		BackupConfiguration         *struct {
+		EnableWorkloadProxy           bool  `yaml:"enableWorkloadProxy"`
+		UseEmbeddedDiscoveryService   bool  `yaml:"useEmbeddedDiscoveryService"`
+		DiskEncryption                bool  `yaml:"diskEncryption"`
+		EnableNodeAuditSkip           *bool `yaml:"enableNodeAuditSkip"`
+		DisablePublicDiscoveryService *bool `yaml:"disablePublicDiscoveryService"`
+		BackupConfiguration           *struct {
 			Interval time.Duration `yaml:"interval"`
 		} `yaml:"backupConfiguration"`
 	} `yaml:"features"`

@@ -142,7 +142,7 @@ func (m *maker) patches(sections []patchSection) ([]v1alpha1.Patch, error) {
 		}
 
 		patch := v1alpha1.Patch{
-			Name: section.Name, IDOverride: section.IDOverride, Labels: section.Labels, Annotations: section.Annotations,
+			Name: section.Name, IDOverride: section.IDOverride, Labels: section.Labels, Annotations: unmarked(section.Annotations),
 		}
 
 		// The ID is given, so the name is only the annotation; written as such it is what people look for.
@@ -184,7 +184,7 @@ func (m *maker) manifests(sections []manifestDocument) ([]v1alpha1.Manifest, err
 		}
 
 		group := v1alpha1.Manifest{
-			Name: section.Name, Mode: v1alpha1.ManifestMode(section.Mode), Labels: section.Labels, Annotations: section.Annotations,
+			Name: section.Name, Mode: v1alpha1.ManifestMode(section.Mode), Labels: section.Labels, Annotations: unmarked(section.Annotations),
 		}
 
 		if blocks, ok := inlineBlocks(*section.Inline); ok {
@@ -245,7 +245,7 @@ func healthchecksOf(ctx context.Context, sections []healthcheckSection) ([]v1alp
 		}
 
 		check := v1alpha1.Healthcheck{
-			Name: section.Name, IDOverride: section.IDOverride, Labels: section.Labels, Annotations: section.Annotations, Job: job,
+			Name: section.Name, IDOverride: section.IDOverride, Labels: section.Labels, Annotations: unmarked(section.Annotations), Job: job,
 		}
 		if section.Interval > 0 {
 			check.Interval = durationOf(section.Interval)
@@ -278,7 +278,7 @@ func (m *maker) makeMachine(document *machineDocument) error {
 		return err
 	}
 
-	if len(patches) == 0 && len(document.Labels) == 0 && len(document.Annotations) == 0 && !document.Locked &&
+	if len(patches) == 0 && len(document.Labels) == 0 && len(unmarked(document.Annotations)) == 0 && !document.Locked &&
 		document.Install.Disk == "" && document.SystemExtensions == nil && document.KernelArgs == nil {
 		return nil
 	}
@@ -293,7 +293,7 @@ func (m *maker) makeMachine(document *machineDocument) error {
 		},
 	}
 	machine.Spec.Install.Disk = document.Install.Disk
-	machine.Spec.Labels, machine.Spec.Annotations = document.Labels, document.Annotations
+	machine.Spec.Labels, machine.Spec.Annotations = document.Labels, unmarked(document.Annotations)
 	machine.Spec.Patches = patches
 	machine.Spec.SystemExtensions, machine.Spec.KernelArgs = document.SystemExtensions, document.KernelArgs
 

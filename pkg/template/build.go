@@ -85,9 +85,11 @@ func setOrDelete(annotations map[string]string, key, value string) {
 
 func features(in v1alpha1.OmniClusterFeatures) featuresSection {
 	section := featuresSection{
-		EnableWorkloadProxy:         in.EnableWorkloadProxy,
-		UseEmbeddedDiscoveryService: in.UseEmbeddedDiscoveryService,
-		DiskEncryption:              in.DiskEncryption,
+		EnableWorkloadProxy:           in.EnableWorkloadProxy,
+		UseEmbeddedDiscoveryService:   in.UseEmbeddedDiscoveryService,
+		DiskEncryption:                in.DiskEncryption,
+		EnableNodeAuditSkip:           in.EnableNodeAuditSkip,
+		DisablePublicDiscoveryService: in.DisablePublicDiscoveryService,
 	}
 
 	if in.BackupConfiguration != nil {

@@ -2,7 +2,8 @@ package template
 
 import "go.yaml.in/yaml/v3"
 
-// The documents of an Omni cluster template. The key names are those of the template format of Omni 1.9;
+// The documents of an Omni cluster template. The key names are those of the template format of Omni 1.9,
+// and two features of 1.10;
 // the order of the fields is the order in the text. Omni's own models are internal to its client, and hold
 // file references, which have no place here.
 
@@ -30,10 +31,12 @@ type versionSection struct {
 }
 
 type featuresSection struct {
-	EnableWorkloadProxy         bool           `yaml:"enableWorkloadProxy,omitempty"`
-	UseEmbeddedDiscoveryService bool           `yaml:"useEmbeddedDiscoveryService,omitempty"`
-	DiskEncryption              bool           `yaml:"diskEncryption,omitempty"`
-	BackupConfiguration         *backupSection `yaml:"backupConfiguration,omitempty"`
+	EnableWorkloadProxy           bool           `yaml:"enableWorkloadProxy,omitempty"`
+	UseEmbeddedDiscoveryService   bool           `yaml:"useEmbeddedDiscoveryService,omitempty"`
+	DiskEncryption                bool           `yaml:"diskEncryption,omitempty"`
+	EnableNodeAuditSkip           *bool          `yaml:"enableNodeAuditSkip,omitempty"`
+	DisablePublicDiscoveryService *bool          `yaml:"disablePublicDiscoveryService,omitempty"`
+	BackupConfiguration           *backupSection `yaml:"backupConfiguration,omitempty"`
 }
 
 type backupSection struct {

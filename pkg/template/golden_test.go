@@ -43,3 +43,18 @@ func TestReferenceShowsNoContent(t *testing.T) {
 		}
 	}
 }
+
+// A feature that is unset is left out, which leaves Omni's alone; a false is written.
+func TestUnsetFeaturesAreLeftOut(t *testing.T) {
+	input := loadInput(t, "full")
+	if text := string(render(t, input, nil)); strings.Contains(text, "enableNodeAuditSkip") || strings.Contains(text, "disablePublicDiscoveryService") {
+		t.Errorf("the template is\n%s", text)
+	}
+
+	input.Cluster.Spec.Features.EnableNodeAuditSkip, input.Cluster.Spec.Features.DisablePublicDiscoveryService = new(false), new(true)
+
+	const want = "  diskEncryption: true\n  enableNodeAuditSkip: false\n  disablePublicDiscoveryService: true\n"
+	if text := string(render(t, input, nil)); !strings.Contains(text, want) {
+		t.Errorf("the template is\n%s", text)
+	}
+}

@@ -130,7 +130,7 @@ func isLetter(b byte) bool { return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z'
 func isDigit(b byte) bool { return '0' <= b && b <= '9' }
 
 // Mark is who owns the cluster in Omni. It is part of the template, because the next sync removes every
-// annotation that the template does not have.
+// annotation of ours that the template does not have.
 type Mark struct {
 	// UID of the OmniCluster. It and the hub decide about ownership. Required.
 	UID string

@@ -5517,9 +5517,23 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterFeatures(ref common.ReferenceCallb
 							Format:      "",
 						},
 					},
+					"enableNodeAuditSkip": {
+						SchemaProps: spec.SchemaProps{
+							Description: "enableNodeAuditSkip lets the annotation omni.sidero.dev/node-audit-skip exempt a Kubernetes node from Omni's check that each node is one of its machines. Unset leaves what Omni has.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
+					"disablePublicDiscoveryService": {
+						SchemaProps: spec.SchemaProps{
+							Description: "disablePublicDiscoveryService turns the public discovery service off. It needs useEmbeddedDiscoveryService, Omni 1.10, and a cluster that was created with Talos 1.14 or newer. Unset leaves what Omni has.",
+							Type:        []string{"boolean"},
+							Format:      "",
+						},
+					},
 					"backupConfiguration": {
 						SchemaProps: spec.SchemaProps{
-							Description: "backupConfiguration turns on etcd backups.",
+							Description: "backupConfiguration turns on etcd backups. Unset leaves what Omni has, but for a configuration that this field set: removing that turns backups off.",
 							Ref:         ref(v1alpha1.BackupConfiguration{}.OpenAPIModelName()),
 						},
 					},

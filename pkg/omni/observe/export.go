@@ -11,6 +11,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
+	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/template/operations"
 
@@ -57,7 +58,8 @@ func ListClusters(ctx context.Context, st state.State) ([]string, error) {
 //   - a set's strategies without a rolling configuration;
 //   - the difference between no kernel arguments and unmanaged arguments: it exports all of them or none;
 //   - the name of the default worker set;
-//   - that backups are disabled although an interval is set.
+//   - that backups are disabled although an interval is set;
+//   - features of Omni 1.10, if they are on.
 //
 // A comparison of the template with Omni shows what no template can express: see plan.Inexpressible.
 //
@@ -120,6 +122,7 @@ func contentFree(err error) error {
 type exactParts struct {
 	cluster    string
 	backups    bool
+	features   *specs.ClusterSpec_Features
 	patches    map[string]string // contents by ID
 	jobs       map[string]string // jobs of healthchecks by ID
 	manifests  []exactManifest   // in the order of the template
@@ -142,7 +145,12 @@ func readExact(ctx context.Context, st state.State, cluster string) (*exactParts
 		return nil, err
 	}
 
-	exact.backups = found != nil && found.TypedSpec().Value.GetBackupConfiguration().GetEnabled()
+	if found == nil {
+		return nil, omni.ErrChangedMeanwhile
+	}
+
+	exact.backups = found.TypedSpec().Value.GetBackupConfiguration().GetEnabled()
+	exact.features = found.TypedSpec().Value.GetFeatures()
 
 	for _, resourceType := range []resource.Type{
 		omnires.ConfigPatchType, omnires.KubernetesManifestGroupType, omnires.KubernetesHealthCheckType,

@@ -289,3 +289,27 @@ func TestListClusters(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
+
+// Features that the library's export does not have are exported if they are on, and the export changes nothing.
+func TestExportHasFeatures(t *testing.T) {
+	st, _ := exporting(t)
+
+	omnitest.MustChange(t, st, omnires.NewCluster("demo"), func(c *omnires.Cluster) {
+		c.TypedSpec().Value.Features.EnableNodeAuditSkip = true
+		c.Metadata().Labels().Set("by-hand", "")
+	})
+
+	exported, err := Export(t.Context(), st, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	text := string(exported.Template)
+	if !strings.Contains(text, `"enableNodeAuditSkip": true`) || strings.Contains(text, "disablePublicDiscoveryService") {
+		t.Errorf("the template is\n%s", text)
+	}
+
+	if got := inexpressibleIn(t, st); len(got) > 0 {
+		t.Errorf("it changes %q", got)
+	}
+}

@@ -88,6 +88,9 @@ func (e *exactParts) completeCluster(document *yaml.Node) error {
 		put(backup, "interval", textNode("0s"))
 	}
 
+	putFeature(document, "enableNodeAuditSkip", e.features.GetEnableNodeAuditSkip())
+	putFeature(document, "disablePublicDiscoveryService", omni.DisablesPublicDiscovery(e.features))
+
 	groups := field(kubernetes, "manifests")
 	if groups == nil {
 		return nil
@@ -106,6 +109,21 @@ func (e *exactParts) completeCluster(document *yaml.Node) error {
 	}
 
 	return nil
+}
+
+// putFeature sets a feature that is on: a template without it leaves it alone.
+func putFeature(document *yaml.Node, key string, on bool) {
+	if !on {
+		return
+	}
+
+	features := field(document, "features")
+	if features == nil {
+		features = &yaml.Node{Kind: yaml.MappingNode}
+		put(document, "features", features)
+	}
+
+	put(features, key, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!bool", Value: "true"})
 }
 
 // putContents sets the content of each entry from its resource, whose ID is the entry's idOverride.

@@ -226,7 +226,18 @@ type OmniClusterFeatures struct {
 	// +optional
 	DiskEncryption bool `json:"diskEncryption"`
 
-	// backupConfiguration turns on etcd backups.
+	// enableNodeAuditSkip lets the annotation omni.sidero.dev/node-audit-skip exempt a Kubernetes node from Omni's check that each
+	// node is one of its machines. Unset leaves what Omni has.
+	// +optional
+	EnableNodeAuditSkip *bool `json:"enableNodeAuditSkip,omitempty"`
+
+	// disablePublicDiscoveryService turns the public discovery service off. It needs useEmbeddedDiscoveryService, Omni 1.10, and a
+	// cluster that was created with Talos 1.14 or newer. Unset leaves what Omni has.
+	// +optional
+	DisablePublicDiscoveryService *bool `json:"disablePublicDiscoveryService,omitempty"`
+
+	// backupConfiguration turns on etcd backups. Unset leaves what Omni has, but for a configuration that this field set: removing
+	// that turns backups off.
 	// +optional
 	BackupConfiguration *BackupConfiguration `json:"backupConfiguration,omitempty"`
 }

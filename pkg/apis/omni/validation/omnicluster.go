@@ -165,11 +165,22 @@ func validateOmniClusterSpec(obj *v1alpha1.OmniCluster, stored []v1alpha1.Patch)
 	errs = append(errs, refusePrefix(spec.Annotations, path.Child("annotations"), ownPrefix, "the mark of the owner is there")...)
 	errs = append(errs, validateManifests(spec.Kubernetes.Manifests, path.Child("kubernetes", "manifests"))...)
 	errs = append(errs, validateHealthchecks(spec.Kubernetes.Healthchecks, path.Child("kubernetes", "healthchecks"))...)
+	errs = append(errs, validateDiscovery(&spec.Features, path.Child("features"))...)
 	errs = append(errs, validateBackup(spec.Features.BackupConfiguration, path.Child("features", "backupConfiguration"))...)
 	errs = append(errs, validatePatches(spec.Patches, stored, path.Child("patches"))...)
 	errs = append(errs, validateMachineLists(spec.SystemExtensions, spec.KernelArgs, path)...)
 
 	return append(errs, validateChanges(spec, path)...)
+}
+
+// validateDiscovery refuses what leaves a cluster without any discovery service, as Omni does.
+func validateDiscovery(features *v1alpha1.OmniClusterFeatures, path *field.Path) field.ErrorList {
+	if disables := features.DisablePublicDiscoveryService; disables == nil || !*disables || features.UseEmbeddedDiscoveryService {
+		return nil
+	}
+
+	return field.ErrorList{field.Forbidden(path.Child("disablePublicDiscoveryService"),
+		"leaves the cluster without a discovery service: set useEmbeddedDiscoveryService, too")}
 }
 
 // validateChanges checks the fields that say when changes are applied.

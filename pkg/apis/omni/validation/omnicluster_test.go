@@ -68,6 +68,12 @@ func TestValidateOmniCluster(t *testing.T) {
 		{"backup interval negative", func(c *v1alpha1.OmniCluster) {
 			c.Spec.Features.BackupConfiguration = &v1alpha1.BackupConfiguration{Interval: "-1h"}
 		}, []string{"spec.features.backupConfiguration.interval: Invalid value"}},
+		{"no discovery service", func(c *v1alpha1.OmniCluster) { c.Spec.Features.DisablePublicDiscoveryService = new(true) },
+			[]string{"spec.features.disablePublicDiscoveryService: Forbidden"}},
+		{"the public discovery service stays", func(c *v1alpha1.OmniCluster) { c.Spec.Features.DisablePublicDiscoveryService = new(false) }, nil},
+		{"the embedded discovery service", func(c *v1alpha1.OmniCluster) {
+			c.Spec.Features.UseEmbeddedDiscoveryService, c.Spec.Features.DisablePublicDiscoveryService = true, new(true)
+		}, nil},
 		{"no extensions and arguments at all", func(c *v1alpha1.OmniCluster) { c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{}, []string{} }, nil},
 		{"extensions and arguments", func(c *v1alpha1.OmniCluster) {
 			c.Spec.SystemExtensions, c.Spec.KernelArgs = []string{"siderolabs/iscsi-tools"}, []string{"console=ttyS0"}

@@ -29,7 +29,14 @@ type OmniClusterFeaturesApplyConfiguration struct {
 	UseEmbeddedDiscoveryService *bool `json:"useEmbeddedDiscoveryService,omitempty"`
 	// diskEncryption encrypts the machines' disks with keys that Omni holds. It cannot be changed.
 	DiskEncryption *bool `json:"diskEncryption,omitempty"`
-	// backupConfiguration turns on etcd backups.
+	// enableNodeAuditSkip lets the annotation omni.sidero.dev/node-audit-skip exempt a Kubernetes node from Omni's check that each
+	// node is one of its machines. Unset leaves what Omni has.
+	EnableNodeAuditSkip *bool `json:"enableNodeAuditSkip,omitempty"`
+	// disablePublicDiscoveryService turns the public discovery service off. It needs useEmbeddedDiscoveryService, Omni 1.10, and a
+	// cluster that was created with Talos 1.14 or newer. Unset leaves what Omni has.
+	DisablePublicDiscoveryService *bool `json:"disablePublicDiscoveryService,omitempty"`
+	// backupConfiguration turns on etcd backups. Unset leaves what Omni has, but for a configuration that this field set: removing
+	// that turns backups off.
 	BackupConfiguration *BackupConfigurationApplyConfiguration `json:"backupConfiguration,omitempty"`
 }
 
@@ -60,6 +67,22 @@ func (b *OmniClusterFeaturesApplyConfiguration) WithUseEmbeddedDiscoveryService(
 // If called multiple times, the DiskEncryption field is set to the value of the last call.
 func (b *OmniClusterFeaturesApplyConfiguration) WithDiskEncryption(value bool) *OmniClusterFeaturesApplyConfiguration {
 	b.DiskEncryption = &value
+	return b
+}
+
+// WithEnableNodeAuditSkip sets the EnableNodeAuditSkip field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the EnableNodeAuditSkip field is set to the value of the last call.
+func (b *OmniClusterFeaturesApplyConfiguration) WithEnableNodeAuditSkip(value bool) *OmniClusterFeaturesApplyConfiguration {
+	b.EnableNodeAuditSkip = &value
+	return b
+}
+
+// WithDisablePublicDiscoveryService sets the DisablePublicDiscoveryService field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DisablePublicDiscoveryService field is set to the value of the last call.
+func (b *OmniClusterFeaturesApplyConfiguration) WithDisablePublicDiscoveryService(value bool) *OmniClusterFeaturesApplyConfiguration {
+	b.DisablePublicDiscoveryService = &value
 	return b
 }
 
