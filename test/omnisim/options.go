@@ -40,6 +40,8 @@ type Options struct {
 	// the upgrade of the other one is on its way. Releases of Omni after 1.9.3 do that; which is the first is
 	// not known. A simulator of 1.14 always does.
 	RefuseConcurrentUpgrades bool
+	// EmbeddedDiscovery runs the embedded discovery service, which a cluster may then use.
+	EmbeddedDiscovery bool
 }
 
 func (o Options) complete() (Options, error) {

@@ -62,6 +62,7 @@ func newValidatedState(resources state.State, options Options, version *speaks) 
 	return &validatedState{CoreState: resources, rules: rules{
 		state: resources, catalogue: options.Catalogue, version: version,
 		refuseConcurrentUpgrades: options.RefuseConcurrentUpgrades,
+		embeddedDiscovery:        options.EmbeddedDiscovery,
 	}}
 }
 

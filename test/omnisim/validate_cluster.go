@@ -32,7 +32,7 @@ func (r rules) createCluster(ctx context.Context, cluster *omni.Cluster) []error
 
 	reasons := appendReason(nil, validator.Validate())
 	reasons = appendReason(reasons, validateBackupInterval(cluster))
-	reasons = appendReason(reasons, validateDiscovery(nil, cluster))
+	reasons = appendReason(reasons, r.validateDiscovery(nil, cluster))
 	reasons = appendReason(reasons, r.validatePublicDiscovery(ctx, nil, cluster))
 
 	return appendReason(reasons, r.validateVersions(nil, cluster))
@@ -68,7 +68,7 @@ func (r rules) updateCluster(ctx context.Context, old, updated *omni.Cluster) []
 	}
 
 	reasons = appendReason(reasons, validateBackupInterval(updated))
-	reasons = appendReason(reasons, validateDiscovery(old, updated))
+	reasons = appendReason(reasons, r.validateDiscovery(old, updated))
 	reasons = appendReason(reasons, r.validatePublicDiscovery(ctx, old, updated))
 
 	if !sameVersions {
@@ -163,13 +163,10 @@ func validateBackupInterval(cluster *omni.Cluster) error {
 	return nil
 }
 
-// validateDiscovery refuses the embedded discovery service, which this server does not run.
-func validateDiscovery(old, updated *omni.Cluster) error {
-	if !updated.TypedSpec().Value.GetFeatures().GetUseEmbeddedDiscoveryService() {
-		return nil
-	}
-
-	if old != nil && old.TypedSpec().Value.GetFeatures().GetUseEmbeddedDiscoveryService() {
+// validateDiscovery refuses the embedded discovery service unless this server runs it.
+func (r rules) validateDiscovery(old, updated *omni.Cluster) error {
+	was := old != nil && old.TypedSpec().Value.GetFeatures().GetUseEmbeddedDiscoveryService()
+	if r.embeddedDiscovery || was || !updated.TypedSpec().Value.GetFeatures().GetUseEmbeddedDiscoveryService() {
 		return nil
 	}
 

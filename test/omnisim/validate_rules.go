@@ -21,6 +21,8 @@ type rules struct {
 	version   *speaks
 	// refuseConcurrentUpgrades is that of Options.
 	refuseConcurrentUpgrades bool
+	// embeddedDiscovery is that of Options.
+	embeddedDiscovery bool
 }
 
 // create returns the reasons to refuse a new resource.

@@ -101,7 +101,7 @@ func TestUpgradeUnderASession(t *testing.T) {
 
 	var after *Lease
 
-	omnitest.Eventually(t, "another session", func() bool {
+	await.Until(t, "another session", func() bool {
 		lease, open := pool.Get("uid-1")
 		if !open {
 			return false
@@ -129,7 +129,7 @@ func TestUpgradeUnderASession(t *testing.T) {
 		t.Errorf("the former session is ready: %v", err)
 	}
 
-	omnitest.Eventually(t, "the new copy is complete", func() bool { return after.Health().Synced })
+	await.Until(t, "the new copy is complete", func() bool { return after.Health().Synced })
 
 	if after.Version() != (omni.Version{Text: "v1.11.0", API: 3, Instance: "omni"}) || !after.Serves(omni.MachineInstallDiskConfigType) {
 		t.Errorf("it says %+v", after.Version())
@@ -150,8 +150,8 @@ func TestRestartOfTheSameVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	omnitest.Eventually(t, "the loss shows", func() bool { return !before.Mirror().Synced() })
-	omnitest.Eventually(t, "the copy is complete again", func() bool { return before.Mirror().Synced() })
+	await.Until(t, "the loss shows", func() bool { return !before.Mirror().Synced() })
+	await.Until(t, "the copy is complete again", func() bool { return before.Mirror().Synced() })
 
 	lease, open := pool.Get("uid-1")
 	if !open || lease.Session != before.Session {
