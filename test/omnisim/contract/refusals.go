@@ -140,6 +140,11 @@ func (s *suite) partRefusals(t *testing.T) {
 		{"locked control plane", locked(newNode("00000000-0000-0000-0000-000000000003", set)), []string{"locking controlplanes"}},
 		{"patch that is no YAML", newPatch(t, name, "broken", "a: [b"), []string{"failed to validate"}},
 		{"patch that sets the token", newPatch(t, name, "token", "machine:\n  token: secret\n"), []string{"failed to validate"}},
+		// Releases from 1.10 on have a later Talos, which knows it.
+		{"patch of a kind of Talos 1.14", newPatch(t, name, "sysctl", "apiVersion: v1alpha1\nkind: SysctlConfig\nparams: {a: b}\n"),
+			[]string{"failed to validate", "v1alpha1", "SysctlConfig", "not registered"}},
+		{"patch of a kind that no Talos has", newPatch(t, name, "nosuch", "apiVersion: v1alpha1\nkind: NoSuchConfig\n"),
+			[]string{"failed to validate", "NoSuchConfig", "not registered"}},
 		{"patch", newPatch(t, name, "fine", "machine:\n  network:\n    hostname: a\n"), nil},
 		{"unknown extension", newExtensions(name, "siderolabs/no-such-thing"), []string{"not available"}},
 		{"known extension", newExtensions(name, "siderolabs/hello-world-service"), nil},

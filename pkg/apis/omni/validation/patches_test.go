@@ -58,6 +58,46 @@ func TestValidatePatches(t *testing.T) {
 	})
 }
 
+// talosKinds are the kinds that came between Talos 1.14.0-alpha.1, with which Omni 1.9.3 is built, and Talos 1.14.1.
+const talosKinds = `BGPInstanceConfig CRIBaseRuntimeSpecConfig CRICustomizationConfig ContainerConfig DiscoveryIdentityConfig
+DiscoveryServiceConfig EtcFileConfig FilesystemScrubConfig FilesystemTrimConfig KernelModuleConfig KubeAPIServerCAConfig
+KubeAPIServerConfig KubeAdmissionControlConfig KubeAggregatorCAConfig KubeAuditPolicyConfig KubeAuthenticationConfig
+KubeAuthorizerConfig KubeClusterConfig KubeCoreDNSConfig KubeCredentialProviderConfig KubeExternalManifestConfig
+KubeFlannelCNIConfig KubeInlineManifestConfig KubeNetworkConfig KubeNodeConfig KubePrismConfig KubeProxyConfig
+KubeServiceAccountConfig KubeStaticPodConfig KubeTalosAPIAccessConfig KubeletConfig LVMLogicalVolumeConfig
+LVMVolumeGroupConfig RAIDArrayConfig SecurityProfileConfig SysctlConfig SysfsConfig UdevRulesConfig UnattendedInstallConfig
+VethConfig`
+
+// The kinds of Talos 1.14 are known: accepted without a warning, and what they do not have is refused.
+func TestKindsOfTalos114(t *testing.T) {
+	kinds := strings.Fields(talosKinds)
+	if len(kinds) != 40 {
+		t.Fatalf("%d kinds", len(kinds))
+	}
+
+	for _, kind := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			cluster := validCluster()
+			cluster.Spec.Patches = []v1alpha1.Patch{{Name: "a", Inline: freeForm(`{"apiVersion":"v1alpha1","kind":"` + kind + `","name":"a"}`)}}
+
+			if unnamed := freeForm(`{"apiVersion":"v1alpha1","kind":"` + kind + `"}`); len(ValidateOmniCluster(cluster)) > 0 {
+				cluster.Spec.Patches[0].Inline = unnamed // this kind has no name
+			}
+
+			if errs, warnings := ValidateOmniCluster(cluster), WarningsForOmniCluster(cluster); len(errs) > 0 || len(warnings) > 0 {
+				t.Errorf("errors %v, warnings %v", errs, warnings)
+			}
+
+			cluster.Spec.Patches[0].Inline = freeForm(`{"apiVersion":"v1alpha1","kind":"` + kind + `","noSuchField":"canary"}`)
+
+			errs := ValidateOmniCluster(cluster)
+			if len(errs) != 1 || !strings.Contains(errs[0].Detail, "keys that Talos does not know, correct or remove: noSuchField") {
+				t.Errorf("errors %v", errs)
+			}
+		})
+	}
+}
+
 // sizedPatch is a valid patch of exactly this many bytes.
 func sizedPatch(size int) *v1alpha1.FreeForm {
 	const frame = `{"machine":{"sysctls":{"a":""}}}`
