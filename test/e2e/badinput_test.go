@@ -5,7 +5,10 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
 // Every bad input gets an error that names the field and the remedy, and nothing is stored.
@@ -76,6 +79,26 @@ func TestBadInputIsRefusedAtTheField(t *testing.T) {
 	if out := s.run("get", "omni", "-o", "name"); strings.TrimSpace(out) != "" && !strings.Contains(out, "No resources found") {
 		t.Errorf("something was stored:\n%s", out)
 	}
+}
+
+// A patch of a kind that this build's Talos does not know is stored, with a warning; Omni decides. Here, Omni does not know it
+// either, and the condition says that these are Omni's words. A known kind that is wrong is refused.
+func TestUnknownTalosKindIsForOmniToDecide(t *testing.T) {
+	t.Parallel()
+
+	f := newFleet(t)
+	unknown := clusterManifest("c", "  patches:\n  - name: p\n    inline: {apiVersion: v1alpha1, kind: NoSuchConfig}")
+
+	if out, err := f.tryInput(unknown, "apply", "-f", "-"); err != nil ||
+		!strings.Contains(out, "Warning: spec.patches[0].inline: Omni decides about v1alpha1 NoSuchConfig: this build does not know it") {
+		t.Fatalf("%s %v", out, err)
+	}
+
+	f.kubectlApply(controlPlaneManifest("cp", "c", f.machines[0]))
+	f.waitCondition("ocl", "c", v1alpha1.ConditionSynced, metav1.ConditionFalse, v1alpha1.ReasonRefused, "Omni refuses this", "NoSuchConfig", "not registered")
+	f.refused(strings.Replace(unknown, "kind: NoSuchConfig", "kind: SysctlConfig, noSuchField: 1", 1), "spec.patches[0].inline", "noSuchField")
+	f.kubectlApply(clusterManifest("c"))
+	f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }
 
 // kubectl expands YAML aliases by itself; other clients send them, and kube-apiserver passes them on.

@@ -42,6 +42,9 @@ type Options struct {
 	RefuseConcurrentUpgrades bool
 	// EmbeddedDiscovery runs the embedded discovery service, which a cluster may then use.
 	EmbeddedDiscovery bool
+	// NewerTalos makes Omni know every kind of Talos document that this build does not know, and the kinds of Talos 1.14,
+	// which Omni 1.9.3 refuses. It stands for a server that is built with a later Talos than this repository.
+	NewerTalos bool
 }
 
 func (o Options) complete() (Options, error) {

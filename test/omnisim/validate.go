@@ -63,6 +63,7 @@ func newValidatedState(resources state.State, options Options, version *speaks) 
 		state: resources, catalogue: options.Catalogue, version: version,
 		refuseConcurrentUpgrades: options.RefuseConcurrentUpgrades,
 		embeddedDiscovery:        options.EmbeddedDiscovery,
+		newerTalos:               options.NewerTalos,
 	}}
 }
 

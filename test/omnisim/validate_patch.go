@@ -16,7 +16,7 @@ import (
 // validatePatch refuses what Omni of this version refuses in a patch. Up to 1.9 these are the rules of the client
 // library, which look at the first document only. Since 1.10 each document is looked at.
 func (r rules) validatePatch(text []byte) error {
-	if err := omni.ValidateConfigPatch(text); err != nil || !r.version.from(since10) {
+	if err := r.validateTalos(text); err != nil || !r.version.from(since10) {
 		return err
 	}
 

@@ -19,10 +19,8 @@ type rules struct {
 	state     state.State
 	catalogue *Catalogue
 	version   *speaks
-	// refuseConcurrentUpgrades is that of Options.
-	refuseConcurrentUpgrades bool
-	// embeddedDiscovery is that of Options.
-	embeddedDiscovery bool
+	// refuseConcurrentUpgrades, embeddedDiscovery and newerTalos are those of Options.
+	refuseConcurrentUpgrades, embeddedDiscovery, newerTalos bool
 }
 
 // create returns the reasons to refuse a new resource.

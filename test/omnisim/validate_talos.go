@@ -9,6 +9,8 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // kindsOfTalos114 are the kinds of documents that Talos 1.14.1, with which this repository is built, has, and Talos
@@ -22,11 +24,18 @@ KubeServiceAccountConfig KubeStaticPodConfig KubeTalosAPIAccessConfig KubeletCon
 LVMVolumeGroupConfig RAIDArrayConfig SecurityProfileConfig SysctlConfig SysfsConfig UdevRulesConfig UnattendedInstallConfig
 VethConfig`
 
-// validatePatch refuses what Omni refuses in a patch.
-func (r rules) validatePatch(text []byte) error { return r.validateTalos(text) }
-
 // validateTalos is the client library's check of a patch, as a server makes it that is built with another version of Talos.
 func (r rules) validateTalos(text []byte) error {
+	if r.newerTalos {
+		text, _ = template.CheckablePatch(text)
+
+		return omni.ValidateConfigPatch(text)
+	}
+
+	if r.version.from(since10) {
+		return omni.ValidateConfigPatch(text)
+	}
+
 	for decoder := yaml.NewDecoder(bytes.NewReader(text)); ; {
 		var document yaml.Node
 		if decoder.Decode(&document) != nil {

@@ -415,6 +415,84 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// unknownTalosKinds are patches with a document of a kind that our Talos library does not know, as inline and from a Secret.
+func unknownTalosKinds() (*v1alpha1.OmniCluster, *corev1.Secret) {
+	cluster := newCluster()
+	cluster.Spec.Patches = []v1alpha1.Patch{
+		{Name: "inline", Inline: &v1alpha1.FreeForm{Raw: []byte(`{"apiVersion":"v1alpha1","kind":"NoSuchConfig","rules":[1]}`)}},
+		{Name: "secret", ValueFrom: &v1alpha1.ValueSource{SecretKeyRef: &v1alpha1.KeyReference{Name: "patches", Key: "patch"}}},
+	}
+
+	return cluster, &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "patches"},
+		Data:       map[string][]byte{"patch": []byte("machine: {sysctls: {a: b}}\n---\napiVersion: v1alpha1\nkind: OtherConfig\ntoken: canary-a91f # kept\n")},
+	}
+}
+
+// patchTexts are the contents of all patches in Omni.
+func (f *fixture) patchTexts() string {
+	f.t.Helper()
+
+	patches, err := safe.StateListAll[*omnires.ConfigPatch](f.t.Context(), f.omni.State())
+	if err != nil {
+		f.t.Fatal(err)
+	}
+
+	var texts strings.Builder
+
+	for patch := range patches.All() {
+		content, err := patch.TypedSpec().Value.GetUncompressedData()
+		if err != nil {
+			f.t.Fatal(err)
+		}
+
+		texts.Write(content.Data())
+		content.Free()
+	}
+
+	return texts.String()
+}
+
+// Omni decides about kinds of Talos that our library does not know, and gets the documents as they are.
+func TestUnknownTalosKindsReachOmni(t *testing.T) {
+	cluster, secret := unknownTalosKinds()
+	f := newFixtureWith(t, omnisim.Options{Phase: 20 * time.Millisecond, NewerTalos: true}, cluster, secret)
+	f.create(newControlPlane("cp", f.machines[0]))
+	f.until("Ready", metav1.ConditionTrue, "Running")
+	f.quiet()
+
+	says(t, f.patchTexts(), "apiVersion: v1alpha1\nkind: NoSuchConfig\nrules:\n", string(secret.Data["patch"]))
+
+	// A known document beside it is checked as before.
+	secret.Data["patch"] = []byte("machine: {sysctl: {a: canary-a91f}}\n---\napiVersion: v1alpha1\nkind: NoSuchConfig\n")
+	if err := f.client.Update(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+
+	refused := f.until("Validated", metav1.ConditionFalse, "TemplateInvalid")
+	says(t, message(refused, "Ready"), "unknown keys")
+
+	if text := message(refused, "Ready"); strings.Contains(text, "canary") {
+		t.Errorf("the content of a Secret is shown: %s", text)
+	}
+}
+
+// An Omni that does not know the kind either refuses it: the condition says that these are Omni's words.
+func TestUnknownTalosKindIsRefusedByOmni(t *testing.T) {
+	cluster, secret := unknownTalosKinds()
+	f := newFixture(t, cluster, secret)
+	f.create(newControlPlane("cp", f.machines[0]))
+
+	refused := f.until("Synced", metav1.ConditionFalse, "Refused")
+	says(t, message(refused, "Synced"), "200-cluster-demo-inline", "Omni refuses this", "NoSuchConfig", "not registered")
+
+	if !apimeta.IsStatusConditionTrue(refused.Status.Conditions, "Validated") || strings.Contains(message(refused, "Synced"), "canary") {
+		t.Errorf("%v", shown(refused))
+	}
+
+	f.quiet()
+}
+
 // An answer that says nothing about the content is tried again with pauses.
 func TestTransientFailure(t *testing.T) {
 	f := running(t)

@@ -17,6 +17,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // Exported is a live cluster as a template.
@@ -79,7 +80,7 @@ func Export(ctx context.Context, st state.State, cluster string) (*Exported, err
 
 	var text bytes.Buffer
 
-	if _, err := operations.ExportTemplate(ctx, st, cluster, false, &text); err != nil {
+	if _, err := operations.ExportTemplate(ctx, state.WrapCore(checkablePatches{st}), cluster, false, &text); err != nil {
 		return nil, exportError(err)
 	}
 
@@ -94,6 +95,45 @@ func Export(ctx context.Context, st state.State, cluster string) (*Exported, err
 	}
 
 	return &Exported{Live: live, Template: template, Unmanaged: exact.unmanaged}, nil
+}
+
+// checkablePatches is a state without the documents of Talos of a kind that our Talos library does not know. The library's
+// export would refuse them; the text that it writes gets the contents from the resources themselves.
+type checkablePatches struct{ state.CoreState }
+
+// List implements state.CoreState.
+func (c checkablePatches) List(ctx context.Context, kind resource.Kind, options ...state.ListOption) (resource.List, error) {
+	list, err := c.CoreState.List(ctx, kind, options...)
+	list.Items = slices.Clone(list.Items) // those of the local copy belong to it
+
+	for i, item := range list.Items {
+		patch, isPatch := item.(*omnires.ConfigPatch)
+		if !isPatch {
+			continue
+		}
+
+		content, err := bounds.Inflate(patch.TypedSpec().Value)
+		if err != nil {
+			continue // the library reads it, too, and says so
+		}
+
+		if checkable, less := template.CheckablePatch([]byte(content)); less {
+			list.Items[i], err = withContent(patch, checkable)
+			if err != nil {
+				return list, fmt.Errorf("read ConfigPatch %q: %w", patch.Metadata().ID(), err)
+			}
+		}
+	}
+
+	return list, err
+}
+
+// withContent returns a copy of a patch with another content.
+func withContent(patch *omnires.ConfigPatch, content []byte) (*omnires.ConfigPatch, error) {
+	copied := omnires.NewConfigPatch(patch.Metadata().ID())
+	*copied.Metadata() = patch.Metadata().Copy()
+
+	return copied, copied.TypedSpec().Value.SetUncompressedData(content)
 }
 
 // exportError separates Omni's errors, which have a code, from the library's own.

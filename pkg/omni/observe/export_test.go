@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,14 @@ install: {disk: /dev/vda}
 func exporting(t *testing.T) (state.State, []string) {
 	t.Helper()
 
-	sim, err := omnisim.Start(omnisim.Options{Phase: 20 * time.Millisecond})
+	return exportingFrom(t, omnisim.Options{Phase: 20 * time.Millisecond})
+}
+
+// exportingFrom is exporting with an Omni of its own kind.
+func exportingFrom(t *testing.T, options omnisim.Options) (state.State, []string) {
+	t.Helper()
+
+	sim, err := omnisim.Start(options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,6 +154,45 @@ func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 
 	if diff := cmp.Diff([]string{machines[0]}, exported.Unmanaged); diff != "" || strings.Contains(string(exported.Template), "debug") {
 		t.Errorf("unmanaged (-want +got):\n%s\n%s", diff, exported.Template)
+	}
+}
+
+// TestExportUnknownTalosKinds: Omni may have patches of kinds of Talos that our Talos library does not know.
+func TestExportUnknownTalosKinds(t *testing.T) {
+	st, machines := exportingFrom(t, omnisim.Options{Phase: 20 * time.Millisecond, NewerTalos: true})
+	contents := map[string]string{
+		"alone":  "apiVersion: v1alpha1 # as it is\nkind: NoSuchConfig\n",
+		"beside": "machine: {sysctls: {a: b}}\n---\napiVersion: v1alpha1\nkind: NoSuchConfig\nname:   x\n",
+	}
+
+	for id, content := range contents {
+		patch := omnires.NewConfigPatch(id)
+		patch.Metadata().Labels().Set(omnires.LabelCluster, "demo")
+		patch.Metadata().Labels().Set(omnires.LabelClusterMachine, machines[0])
+		patch.Metadata().Annotations().Set("name", id)
+
+		if err := patch.TypedSpec().Value.SetUncompressedData([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+
+		if err := st.Create(t.Context(), patch); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	exported, err := Export(t.Context(), st, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for id, content := range contents {
+		if quoted := strconv.Quote(content); !strings.Contains(string(exported.Template), quoted) {
+			t.Errorf("%s: no %s in\n%s", id, quoted, exported.Template)
+		}
+	}
+
+	if inexpressible := inexpressibleIn(t, st); inexpressible != nil {
+		t.Errorf("inexpressible %v", inexpressible)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/template"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
+	ourtemplate "omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // planBuilder turns the library's result into a Plan. It only decides; all of its input was read before.
@@ -341,7 +342,7 @@ func (t *Template) read() error {
 		return templateError(err)
 	}
 
-	if err = loaded.Validate(); err != nil {
+	if err = t.validate(loaded); err != nil {
 		return templateError(err)
 	}
 
@@ -362,6 +363,26 @@ func (t *Template) read() error {
 	t.parsed = &parsed{loaded: loaded, cluster: cluster, resources: resources, heads: head}
 
 	return nil
+}
+
+// validate checks the template by Omni's own rules, without the documents of Talos of a kind that our Talos library does not
+// know: whether they are right is for Omni to say.
+func (t *Template) validate(loaded *template.Template) error {
+	err := loaded.Validate()
+	if err == nil {
+		return nil
+	}
+
+	checkable, less := ourtemplate.Checkable(t.document)
+	if !less {
+		return err
+	}
+
+	if loaded, err = template.Load(bytes.NewReader(checkable)); err != nil {
+		return err
+	}
+
+	return loaded.Validate()
 }
 
 func templateError(err error) error {

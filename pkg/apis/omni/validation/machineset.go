@@ -141,11 +141,13 @@ func validateScale(machines *v1alpha1.MachineSetMachines, replicas, lowest int32
 	}
 }
 
-// warningsForPatches returns warnings about numbers in inline patches.
+// warningsForPatches returns warnings about kinds and numbers of inline patches.
 func warningsForPatches(patches []v1alpha1.Patch, path *field.Path) []string {
 	var warnings []string
 	for i := range patches {
-		warnings = append(warnings, warningsForNumbers(patches[i].Inline, path.Index(i).Child("inline"))...)
+		inline := path.Index(i).Child("inline")
+		warnings = append(warnings, warningsForKind(patches[i].Inline, inline)...)
+		warnings = append(warnings, warningsForNumbers(patches[i].Inline, inline)...)
 	}
 
 	return warnings

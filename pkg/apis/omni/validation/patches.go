@@ -17,6 +17,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
+	"omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // maxUnknownKeys bounds how many unknown keys of a patch an error names.
@@ -99,11 +100,46 @@ func validateInlinePatch(inline *v1alpha1.FreeForm, path *field.Path) field.Erro
 		return field.ErrorList{invalidValue(path, "must be an object")}
 	}
 
+	if _, unknown := unknownKind(inline); unknown {
+		return nil // with a warning: see warningsForKind
+	}
+
 	if err := omnires.ValidateConfigPatch(text); err != nil {
 		return field.ErrorList{invalidValue(path, explainPatchError(err))}
 	}
 
 	return nil
+}
+
+// warningsForKind warns of a patch whose kind the Talos library of this build does not know, and which nothing here checks.
+func warningsForKind(inline *v1alpha1.FreeForm, path *field.Path) []string {
+	kind, unknown := unknownKind(inline)
+	if !unknown {
+		return nil
+	}
+
+	return []string{warning(path, fmt.Sprintf("Omni decides about %.40s: this build does not know it", kind))}
+}
+
+// unknownKind returns apiVersion and kind of a patch, and whether they are those of a document that the Talos library of this
+// build does not know. An inline patch is one document.
+func unknownKind(inline *v1alpha1.FreeForm) (string, bool) {
+	if inline == nil {
+		return "", false
+	}
+
+	// Not a struct: encoding/json would take Kind for kind.
+	var document map[string]json.RawMessage
+	if err := json.Unmarshal(inline.Raw, &document); err != nil {
+		return "", false
+	}
+
+	var apiVersion, kind string
+	if json.Unmarshal(document["apiVersion"], &apiVersion) != nil || json.Unmarshal(document["kind"], &kind) != nil {
+		return "", false
+	}
+
+	return apiVersion + " " + kind, template.IsUnknownKind(apiVersion, kind)
 }
 
 // explainPatchError says in our own words why a patch was refused. The library's error text must not be passed on: it

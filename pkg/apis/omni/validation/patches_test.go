@@ -49,7 +49,12 @@ func TestValidatePatches(t *testing.T) {
 		{"empty", inline(`{}`), []string{bad}},
 		{"unknown key", inline(`{"machine":{"hostnme":"a"}}`), []string{bad}},
 		{"neither machine nor cluster", inline(`{"a":"b"}`), []string{bad}},
-		{"unknown kind", inline(`{"apiVersion":"v1alpha1","kind":"NoSuchConfig"}`), []string{bad}},
+		{"a kind that this build does not know", inline(`{"apiVersion":"v1alpha1","kind":"NoSuchConfig","x":{"y":1}}`), nil},
+		{"a version of a kind that this build does not know", inline(`{"apiVersion":"v1beta1","kind":"HostnameConfig","x":1}`), nil},
+		{"a kind that no document can have", inline(`{"apiVersion":"v1alpha1","kind":"no such config"}`), []string{bad}},
+		{"a known kind with a wrong key", inline(`{"apiVersion":"v1alpha1","kind":"SysctlConfig","paramters":{}}`), []string{bad}},
+		{"a known kind with a wrong type", inline(`{"apiVersion":"v1alpha1","kind":"SysctlConfig","params":1}`), []string{bad}},
+		{"Kind is not kind", inline(`{"apiVersion":"v1alpha1","Kind":"NoSuchConfig"}`), []string{bad}},
 		{"wrong type", inline(`{"machine":{"install":{"wipe":"abc"}}}`), []string{bad}},
 		{"what Omni controls", inline(`{"cluster":{"clusterName":"a"}}`), []string{bad}},
 		{"largest", patches(v1alpha1.Patch{Name: "a", Inline: sizedPatch(256 << 10)}), nil},
@@ -95,6 +100,32 @@ func TestKindsOfTalos114(t *testing.T) {
 				t.Errorf("errors %v", errs)
 			}
 		})
+	}
+}
+
+// A kind that this build does not know is stored, with a warning on every kind of object that has patches.
+func TestUnknownKindsAreWarnings(t *testing.T) {
+	patches := []v1alpha1.Patch{
+		{Name: "a", Inline: freeForm(`{"machine":{}}`)},
+		{Name: "b", Inline: freeForm(`{"kind":"NoSuchConfig","apiVersion":"v1alpha1","token":"canary"}`)},
+	}
+	cluster := validCluster()
+	cluster.Spec.Patches = patches
+
+	for name, got := range map[string][]string{
+		"OmniCluster":      WarningsForOmniCluster(cluster),
+		"OmniControlPlane": WarningsForOmniControlPlane(&v1alpha1.OmniControlPlane{Spec: v1alpha1.OmniControlPlaneSpec{MachineConfiguration: v1alpha1.MachineConfiguration{Patches: patches}}}),
+		"OmniWorkers":      WarningsForOmniWorkers(&v1alpha1.OmniWorkers{Spec: v1alpha1.OmniWorkersSpec{MachineConfiguration: v1alpha1.MachineConfiguration{Patches: patches}}}),
+		"OmniMachine":      WarningsForOmniMachine(&v1alpha1.OmniMachine{Spec: v1alpha1.OmniMachineSpec{MachineConfiguration: v1alpha1.MachineConfiguration{Patches: patches}}}),
+	} {
+		if want := "spec.patches[1].inline: Omni decides about v1alpha1 NoSuchConfig: this build does not know it"; len(got) != 1 || got[0] != want {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+
+	patches[1].Inline = freeForm(`{"apiVersion":"talos.example.com/v1","kind":"` + strings.Repeat("K", 63) + `"}`)
+	if got := WarningsForOmniCluster(cluster); len(got) != 1 || len(got[0]) > 120 || !strings.HasSuffix(got[0], ": this build does not know it") {
+		t.Errorf("got %q", got)
 	}
 }
 
