@@ -32,8 +32,9 @@ var (
 	// ErrReadOnly: a caller tried to write to the local copy.
 	ErrReadOnly = errors.New("the local copy of Omni's resources is read-only")
 
-	// ErrTemplate: the template does not load, validate or translate. This never depends on what is in Omni.
-	ErrTemplate = errors.New("invalid cluster template")
+	// ErrTemplate: the template does not load, validate or translate. The client library says so: this never depends on what is
+	// in Omni, nor on its version.
+	ErrTemplate = errors.New("the Omni client of this build refuses the cluster template")
 
 	// ErrCollision: a resource of the template exists in Omni and belongs to another cluster, or to another part of this
 	// one. The error is a *CollisionError.
@@ -115,8 +116,8 @@ func Message(err error) string {
 
 	said := Sanitize(expiredText.ReplaceAllLiteralString(err.Error(), ErrKeyExpired.Error()))
 
-	// Errors of Apply already have the lead, after the resource's name.
-	if lead := leads[Classify(err)]; lead != "" && !strings.Contains(said, lead) {
+	// Errors of Apply already have the lead, after the resource's name. Of ErrTemplate, Omni does not know.
+	if lead := leads[Classify(err)]; lead != "" && !strings.Contains(said, lead) && !errors.Is(err, ErrTemplate) {
 		said = lead + ": " + said
 	}
 

@@ -28,6 +28,9 @@ func TestMessage(t *testing.T) {
 			fmt.Errorf("update Cluster \"c\": Omni refuses this: %w", status.Error(codes.InvalidArgument, "no")),
 			`update Cluster "c": Omni refuses this: no`,
 		},
+		"what the client library refuses, Omni did not see": {
+			fmt.Errorf("%w: patch \"a\" is invalid", omni.ErrTemplate), `the Omni client of this build refuses the cluster template: patch "a" is invalid`,
+		},
 		"our own sentinels speak for themselves": {omni.ErrKeyEmpty, omni.ErrKeyEmpty.Error()},
 		"no lead for not ready":                  {omni.ErrNotSynced, "the local copy of Omni's resources is not complete"},
 		"control characters":                     {errors.New("a\x00b\x1b[31mc"), "Omni failed to answer: a b [31mc"},
