@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -13,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 
-	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/version"
 )
 
@@ -35,12 +35,8 @@ what each Omni that an OmniConnection of the namespace leads to says of itself.`
 	return command
 }
 
+// showVersions prints what is known, first of all the version of the plugin, even if the API server does not answer.
 func (t *tool) showVersions(ctx context.Context, programs string) error {
-	client, namespace, err := t.api()
-	if err != nil {
-		return err
-	}
-
 	table := printers.GetNewTabWriter(t.Out)
 	line := func(cells ...string) {
 		_, _ = io.WriteString(table, printers.EscapeTerminal(strings.Join(cells, "\t"))+"\n")
@@ -54,6 +50,22 @@ func (t *tool) showVersions(ctx context.Context, programs string) error {
 		line(program, strings.Join(images[program], ", "))
 	}
 
+	err := errors.Join(t.versionsOfOmni(ctx, line), table.Flush())
+
+	if unread != nil {
+		_, _ = fmt.Fprintf(t.ErrOut, "Missing: the Pods of namespace %q: %s\n", programs, printers.EscapeTerminal(unread.Error()))
+	}
+
+	return err
+}
+
+// versionsOfOmni prints a line for each OmniConnection of the namespace.
+func (t *tool) versionsOfOmni(ctx context.Context, line func(cells ...string)) error {
+	client, namespace, err := t.api()
+	if err != nil {
+		return err
+	}
+
 	connections, err := client.OmniV1alpha1().OmniConnections(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the OmniConnections of namespace %q: %w", namespace, err)
@@ -62,21 +74,13 @@ func (t *tool) showVersions(ctx context.Context, programs string) error {
 	for i := range connections.Items {
 		name, server := connections.Items[i].Name, connections.Items[i].Status.Omni
 		if server == nil {
-			server = &v1alpha1.OmniServerStatus{Version: "unknown"}
+			line("OmniConnection/"+name, "unknown")
+		} else {
+			line("OmniConnection/"+name, server.Version, strconv.FormatInt(server.APIVersion, 10), server.Instance)
 		}
-
-		line("OmniConnection/"+name, server.Version, strconv.FormatInt(server.APIVersion, 10), server.Instance)
 	}
 
-	if err := table.Flush(); err != nil {
-		return err
-	}
-
-	if unread != nil {
-		_, err = fmt.Fprintf(t.ErrOut, "Missing: the Pods of namespace %q: %s\n", programs, printers.EscapeTerminal(unread.Error()))
-	}
-
-	return err
+	return nil
 }
 
 // imagesOf returns the images that our programs run, by the name of the container; several while an upgrade goes on.

@@ -54,4 +54,10 @@ func TestVersion(t *testing.T) {
 	if output, _, err = s.run("version"); err != nil || !strings.Contains(output, "OmniConnection/known") {
 		t.Errorf("without a right to read Pods: %v\n%s", err, output)
 	}
+
+	s.client.PrependReactor("list", "omniconnections", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("no answer") })
+
+	if output, _, err = s.run("version"); err == nil || !strings.Contains(output, version.Get().String()) {
+		t.Errorf("without an API server: %v\n%s", err, output)
+	}
 }
