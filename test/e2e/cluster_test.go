@@ -227,7 +227,7 @@ func TestDestroyingChangeWaitsToSettle(t *testing.T) {
 func TestChildDeletedAndMadeAgainWithinTheSettleTime(t *testing.T) {
 	t.Parallel()
 
-	inFreshFleets(t, func(f *fleet) {
+	inFreshFleets(t, omnisim.DefaultVersion, func(f *fleet) {
 		f.cluster("again")
 		f.follow("again")
 

@@ -23,7 +23,7 @@ const killRounds = 2
 func TestHazardAlone(t *testing.T) {
 	slow(t)
 	for _, row := range processHazards() {
-		t.Run(row.name, func(t *testing.T) { inFreshFleets(t, row.run) })
+		t.Run(row.name, func(t *testing.T) { inFreshFleets(t, newestOmni, row.run) })
 	}
 }
 

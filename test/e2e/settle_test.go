@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // What happens within the settle time. Edits that have to be over by then are plain requests, because a process of
@@ -29,8 +30,8 @@ const settleAttempts = 3
 var endOfSettling = regexp.MustCompile(`begin at (\S+) if nothing changes before`)
 
 // inFreshFleets runs a test whose edits have to be over within the settle time. If they were not, it has shown
-// nothing, and begins again with a fleet of its own.
-func inFreshFleets(t *testing.T, test func(f *fleet)) {
+// nothing, and begins again with a fleet of its own, in front of that version of Omni.
+func inFreshFleets(t *testing.T, omniVersion string, test func(f *fleet)) {
 	t.Helper()
 
 	for attempt := range settleAttempts {
@@ -39,7 +40,7 @@ func inFreshFleets(t *testing.T, test func(f *fleet)) {
 			suffix = fmt.Sprintf("-again-%d", attempt)
 		}
 
-		f := newFleetIn(t, suffix)
+		f := fleetWith(newSpaceNamed(t, suffix), omnisim.Options{Phase: phase, OmniVersion: omniVersion})
 		if test(f); !f.late {
 			return
 		}
