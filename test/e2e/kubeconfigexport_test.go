@@ -288,7 +288,6 @@ func TestKubeconfigExportRotation(t *testing.T) {
 	t.Parallel()
 
 	e := newExporting(t)
-	e.timeout = time.Minute + 2*eventually
 	// The shortest that there is: a kubeconfig lives a minute at least.
 	e.apply(exportManifest("robot", "access", "robot", "deployers", "  ttl: 10m", "  renewBefore: 9m59s"))
 	e.ready("robot")

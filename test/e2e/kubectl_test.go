@@ -15,13 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 	"omni.texashpc.com/omni-cluster-operator/test/env/kubectl"
 )
 
-// eventually bounds every wait of these tests. What is waited for takes a second or two; the rest
-// is room for a busy machine.
-const eventually = 90 * time.Second
+// eventually ends every wait of these tests that would hang. What is waited for takes a second or two.
+const eventually = await.Limit
 
 // space is one test's namespace.
 type space struct {

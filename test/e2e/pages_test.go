@@ -118,7 +118,7 @@ func (r *reader) types(commands string) string {
 	r.t.Helper()
 	defer r.timed("commands of a page")()
 
-	ctx, cancel := context.WithTimeout(r.t.Context(), 2*eventually)
+	ctx, cancel := context.WithTimeout(r.t.Context(), eventually)
 	defer cancel()
 
 	shell := exec.CommandContext(ctx, "sh", "-e", "-u", "-c", commands)
