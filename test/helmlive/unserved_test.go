@@ -2,11 +2,13 @@ package helmlive
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
@@ -109,6 +111,17 @@ func awaitNoCRD(t *testing.T, kind string) {
 	}
 }
 
+// awaitKind waits until the API server serves a kind whose CRD is a template: an install does not wait for it.
+func awaitKind(t *testing.T, kind string) {
+	t.Helper()
+
+	await.Until(t, kind+" is served", func() bool {
+		served, err := cluster.Client().Discovery().ServerResourcesForGroupVersion("live.example.com/v1")
+
+		return err == nil && slices.ContainsFunc(served.APIResources, func(resource metav1.APIResource) bool { return resource.Kind == kind })
+	})
+}
+
 // A kind goes with its objects when both are of the release. The API server does not serve it any more when they are looked for.
 func TestAKindOfTheReleaseGoes(t *testing.T) {
 	for name, end := range map[string]func(r *release){
@@ -127,6 +140,7 @@ func TestAKindOfTheReleaseGoes(t *testing.T) {
 
 			r := newRelease(t)
 			r.want(helm.ActionInstall, chartOf("1.0.0", kind+configMap("one")), "")
+			awaitKind(t, "Going")
 			r.want(helm.ActionUpgrade, chartOf("2.0.0", kind+object+configMap("one")), "")
 			end(r)
 
