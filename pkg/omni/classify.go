@@ -101,7 +101,7 @@ func classifyOwn(err error) Class {
 		return ClassKeyNotYetValid
 	case isAny(err, ErrCABundle):
 		return ClassTLS
-	case isAny(err, ErrEndpoint, ErrTemplate, ErrCollision, ErrClusterLocked, ErrNotExportable):
+	case isAny(err, ErrEndpoint, ErrTemplate, ErrUnserved, ErrCollision, ErrClusterLocked, ErrNotExportable):
 		return ClassRefused
 	case isAny(err, ErrNotSynced, ErrBehind, ErrClusterTearingDown, ErrClosed, ErrNoClusterUUID):
 		return ClassNotReady

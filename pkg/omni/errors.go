@@ -36,6 +36,9 @@ var (
 	// in Omni, nor on its version.
 	ErrTemplate = errors.New("the Omni client of this build refuses the cluster template")
 
+	// ErrUnserved: the template needs what this Omni does not have. It ends when Omni is upgraded.
+	ErrUnserved = errors.New("this Omni is too old for a part of the cluster template")
+
 	// ErrCollision: a resource of the template exists in Omni and belongs to another cluster, or to another part of this
 	// one. The error is a *CollisionError.
 	ErrCollision = errors.New("already in use in Omni")
@@ -116,8 +119,8 @@ func Message(err error) string {
 
 	said := Sanitize(expiredText.ReplaceAllLiteralString(err.Error(), ErrKeyExpired.Error()))
 
-	// Errors of Apply already have the lead, after the resource's name. Of ErrTemplate, Omni does not know.
-	if lead := leads[Classify(err)]; lead != "" && !strings.Contains(said, lead) && !errors.Is(err, ErrTemplate) {
+	// Errors of Apply already have the lead, after the resource's name. Of ErrTemplate and ErrUnserved, Omni does not know.
+	if lead := leads[Classify(err)]; lead != "" && !strings.Contains(said, lead) && !isAny(err, ErrTemplate, ErrUnserved) {
 		said = lead + ": " + said
 	}
 

@@ -36,6 +36,19 @@ type MachineInstallDiskConfigSpec struct {
 // DeepCopy returns the value itself: it has no references.
 func (s MachineInstallDiskConfigSpec) DeepCopy() MachineInstallDiskConfigSpec { return s }
 
+// Fields returns what is set, by the names of a template.
+func (s *MachineInstallDiskConfigSpec) Fields() map[string]any {
+	fields := map[string]any{}
+
+	for name, value := range map[string]string{"disk": s.Disk, "diskSelector": s.DiskSelector} {
+		if value != "" {
+			fields[name] = value
+		}
+	}
+
+	return fields
+}
+
 // MachineInstallDiskConfigExtension describes the type to the library.
 type MachineInstallDiskConfigExtension struct{}
 

@@ -313,7 +313,7 @@ func (r *reconciler) explainPlan(ctx context.Context, s *scope, err error) (loop
 	message := s.rendered.secrets.Clean(ctx, omni.Message(err))
 
 	switch {
-	case errors.Is(err, omni.ErrTemplate):
+	case errors.Is(err, omni.ErrTemplate), errors.Is(err, omni.ErrUnserved):
 		return loop.Stall(v1alpha1.ReasonTemplateInvalid, "%s", message), nil
 	case errors.Is(err, omni.ErrCollision):
 		return loop.Stall(v1alpha1.ReasonCollision, "%s. This cluster goes on by itself as soon as that is free", message), nil

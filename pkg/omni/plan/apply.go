@@ -319,7 +319,8 @@ func (a *affected) holds(s step) bool {
 		return a.sets[s.set] || a.controlPlanes[s.set] && s.change.Action == ActionCreate
 	}
 
-	removes := s.change.Action == ActionDestroy || s.change.Action == ActionUpdate && s.change.Type == omnires.KernelArgsType
+	isRelease := s.change.Type == omnires.KernelArgsType || s.change.Type == omni.MachineInstallDiskConfigType
+	removes := s.change.Action == ActionDestroy || s.change.Action == ActionUpdate && isRelease
 
 	return removes && (a.sets[s.set] || slices.ContainsFunc(s.machines, func(machine string) bool { return a.machines[machine] }))
 }

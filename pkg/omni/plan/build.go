@@ -284,7 +284,7 @@ func newStep(action Action, item resource.Resource) step {
 	switch metadata.Type() {
 	case omnires.MachineSetType:
 		s.set = metadata.ID()
-	case omnires.MachineSetNodeType, omnires.KernelArgsType, siderolink.LinkType:
+	case omnires.MachineSetNodeType, omnires.KernelArgsType, omni.MachineInstallDiskConfigType, siderolink.LinkType:
 		s.machines = []string{metadata.ID()}
 	}
 
@@ -315,6 +315,7 @@ type Template struct {
 	document []byte
 	checked  *Checked
 	parsed   *parsed // nil until it is needed
+	disks    *parsed // the same for an Omni with MachineInstallDiskConfigs
 }
 
 // parsed is a template that was read. Nothing changes it.
@@ -335,7 +336,7 @@ func (t *Template) read() error {
 		return nil
 	}
 
-	document, head, headErr := splitFeatures(t.document)
+	document, head, headErr := splitHeads(t.document)
 
 	loaded, err := template.Load(bytes.NewReader(document))
 	if err != nil {
@@ -363,6 +364,29 @@ func (t *Template) read() error {
 	t.parsed = &parsed{loaded: loaded, cluster: cluster, resources: resources, heads: head}
 
 	return nil
+}
+
+// readFor reads the template for an Omni that serves MachineInstallDiskConfigs, or for one that does not. Errors: ErrTemplate,
+// ErrUnserved.
+func (t *Template) readFor(installDisks bool) (*parsed, error) {
+	if err := t.read(); err != nil {
+		return nil, err
+	}
+
+	if !installDisks {
+		return t.parsed, t.parsed.checkServed()
+	}
+
+	if t.disks == nil {
+		disks, err := t.parsed.withInstallDisks(t.document)
+		if err != nil {
+			return nil, err
+		}
+
+		t.disks = disks
+	}
+
+	return t.disks, nil
 }
 
 // validate checks the template by Omni's own rules, without the documents of Talos of a kind that our Talos library does not

@@ -73,7 +73,7 @@ func findCollisions(
 
 	for _, item := range expected {
 		switch item.Metadata().Type() {
-		case omnires.ClusterType, omnires.KernelArgsType: // these belong to no cluster
+		case omnires.ClusterType, omnires.KernelArgsType, omni.MachineInstallDiskConfigType: // these belong to no cluster
 			continue
 		}
 
@@ -293,11 +293,13 @@ func (t *Template) Checked() *Checked { return t.checked }
 
 // emptyPlan is a comparison that found nothing to change: its plan, what it read, and the revisions that it saw. A plan
 // depends on nothing but the template and what is read, so it is right as long as the same reads find the same
-// revisions. The options do not matter: they only say how changes are made.
+// revisions. The other options do not matter: they only say how changes are made.
 type emptyPlan struct {
-	plan      *Plan
-	reads     []read
-	revisions [sha256.Size]byte
+	plan  *Plan
+	reads []read
+	// installDisks is the one option that says what is compared.
+	installDisks bool
+	revisions    [sha256.Size]byte
 }
 
 // read is one Get, or one List with its options. It is a resource.Pointer: twenty of each cluster stay in memory, and

@@ -21,6 +21,8 @@ type DeleteOptions struct {
 	// DestroyMachines also removes the cluster's disconnected machines from Omni. Without it, a cluster with dead machines
 	// waits for them for ever; with it, until Omni has marked them disconnected (minutes). It never marks those that were shut down.
 	DestroyMachines bool
+	// InstallDisks is that of Options.
+	InstallDisks bool
 }
 
 // Delete plans the next step of a whole cluster's deletion. It is re-entrant: plan and apply (with consent for
@@ -51,6 +53,12 @@ func Delete(ctx context.Context, st state.State, cluster string, options DeleteO
 	nodes, err := omni.ListOf(ctx, st, omnires.MachineSetNodeType, cluster)
 	if err != nil {
 		return nil, err
+	}
+
+	if options.InstallDisks {
+		if err = addInstallDisks(ctx, st, result, nil, nodes); err != nil {
+			return nil, err
+		}
 	}
 
 	plan := planBuilder{cluster: cluster, nodes: nodesBySet(nodes)}.build(ctx, result, seen)
@@ -110,7 +118,7 @@ func (b planBuilder) losesDocument(s step) bool {
 	}
 
 	switch s.change.Type {
-	case omnires.ConfigPatchType, omnires.ExtensionsConfigurationType:
+	case omnires.ConfigPatchType, omnires.ExtensionsConfigurationType, omni.MachineInstallDiskConfigType:
 		return s.change.Action == ActionDestroy
 	case omnires.KernelArgsType:
 		return dropsKernelArgs(s)

@@ -174,7 +174,8 @@ func (d description) hiddenBeside(after description) string {
 // Omni as well as in a template: patches, manifests, jobs of health checks, kernel arguments.
 func shownSpec(resourceType resource.Type) bool {
 	switch resourceType {
-	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType, omnires.ExtensionsConfigurationType:
+	case omnires.ClusterType, omnires.MachineSetType, omnires.MachineSetNodeType, omnires.ExtensionsConfigurationType,
+		omni.MachineInstallDiskConfigType:
 		return true
 	default:
 		return false
@@ -226,6 +227,10 @@ func describe(item resource.Resource) description {
 
 // specFields returns a spec as JSON fields; nil if it has none.
 func specFields(item resource.Resource) map[string]any {
+	if config, isConfig := item.(*omni.MachineInstallDiskConfig); isConfig {
+		return config.TypedSpec().Fields()
+	}
+
 	message, ok := protoOf(item)
 	if !ok {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/bounds"
 )
 
@@ -28,6 +29,12 @@ func (b planBuilder) kindOf(s step) v1alpha1.ChangeKind {
 		return versionKind(s)
 	case omnires.MachineSetType, omnires.MachineSetNodeType:
 		return membershipKind(s)
+	case omni.MachineInstallDiskConfigType:
+		if s.change.Action == ActionUpdate && sameSpec(s.old, s.new) {
+			return KindFree // whose it is
+		}
+
+		return b.ifMachines(s, v1alpha1.ChangeMachineConfig)
 	case omnires.ConfigPatchType:
 		return b.ifMachines(s, v1alpha1.ChangeMachineConfig)
 	case omnires.ExtensionsConfigurationType, omnires.KernelArgsType:
@@ -199,6 +206,8 @@ func specOf(item resource.Resource) []string {
 		if unpacked {
 			return []string{text, typed.TypedSpec().Value.GetMode().String()}
 		}
+	case *omni.MachineInstallDiskConfig:
+		return []string{typed.TypedSpec().Disk, typed.TypedSpec().DiskSelector}
 	}
 
 	message, ok := protoOf(item)

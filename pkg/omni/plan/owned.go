@@ -210,6 +210,8 @@ func changedFields(live, updated resource.Resource) string {
 		names = append(names, changedIn("", was.ProtoReflect(), is.ProtoReflect())...)
 	}
 
+	names = append(names, changedDisk(live, updated)...)
+
 	if more := len(names) - maxFields; more > 0 {
 		names = append(names[:maxFields], fmt.Sprintf("%d more", more))
 	}

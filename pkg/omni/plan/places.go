@@ -26,7 +26,8 @@ func placeOf(item resource.Resource) place {
 	p.set, _ = item.Metadata().Labels().Get(omnires.LabelMachineSet)
 	p.machine, _ = item.Metadata().Labels().Get(omnires.LabelClusterMachine)
 
-	if item.Metadata().Type() == omnires.KernelArgsType {
+	switch item.Metadata().Type() {
+	case omnires.KernelArgsType, omni.MachineInstallDiskConfigType:
 		p.machine = item.Metadata().ID()
 	}
 
@@ -179,7 +180,7 @@ func (p *Plan) orderSettings() {
 // isSetting reports whether a step creates or updates what configures machines.
 func (s step) isSetting() bool {
 	switch s.change.Type {
-	case omnires.ConfigPatchType, omnires.ExtensionsConfigurationType, omnires.KernelArgsType:
+	case omnires.ConfigPatchType, omnires.ExtensionsConfigurationType, omnires.KernelArgsType, omni.MachineInstallDiskConfigType:
 		return s.change.Action != ActionDestroy
 	default:
 		return false

@@ -38,6 +38,9 @@ type Options struct {
 	// Rollout prepares the plan for a rollout, in which changes wait for their turn: the update of the Cluster is always
 	// split into its versions and the rest, and Change.Digest is set.
 	Rollout bool
+	// InstallDisks says that Omni serves MachineInstallDiskConfigs: see Session.Serves. Without it, the install disk of a
+	// machine is a patch, as it was up to Omni 1.10.
+	InstallDisks bool
 }
 
 // Plan is what has to change in Omni for a cluster to match its template, or to be gone. It is immutable, and belongs
@@ -165,23 +168,26 @@ func (p *Plan) Addition() (Change, bool) {
 //
 // A template that needed no change is not compared again while the state has what the comparison read (Checked).
 //
-// Errors: ErrCollision, ErrClusterTearingDown, or those of the reads.
+// Errors: ErrCollision, ErrClusterTearingDown, ErrUnserved, or those of the reads.
 func Sync(ctx context.Context, st state.State, wanted *Template, options Options) (*Plan, error) {
-	if before := wanted.checked.emptyPlan; before != nil && before.isCurrent(ctx, st) {
+	if before := wanted.checked.emptyPlan; before != nil && before.installDisks == options.InstallDisks && before.isCurrent(ctx, st) {
 		return before.plan, nil
 	}
 
-	if err := wanted.read(); err != nil {
+	asked, err := wanted.readFor(options.InstallDisks)
+	if err != nil {
 		return nil, err
 	}
 
 	wanted.checked = &Checked{sum: wanted.checked.sum}
 	reading := newReading(st)
 
-	plan, err := compare(ctx, state.WrapCore(reading), wanted.parsed, options)
+	plan, err := compare(ctx, state.WrapCore(reading), asked, options)
 	if err == nil && plan.Empty() {
 		// The clone has no room to grow, which would stay in memory.
-		wanted.checked.emptyPlan = &emptyPlan{plan: plan, reads: slices.Clone(reading.reads), revisions: reading.revisions()}
+		wanted.checked.emptyPlan = &emptyPlan{
+			plan: plan, installDisks: options.InstallDisks, reads: slices.Clone(reading.reads), revisions: reading.revisions(),
+		}
 	}
 
 	return plan, err
@@ -215,6 +221,12 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	sets, nodes, err := listSets(ctx, st, cluster)
 	if err != nil {
 		return nil, err
+	}
+
+	if options.InstallDisks {
+		if err = addInstallDisks(ctx, st, result, expected, nodes); err != nil {
+			return nil, err
+		}
 	}
 
 	manifests, err := liveManifests(ctx, st, cluster)

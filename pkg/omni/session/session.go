@@ -123,6 +123,7 @@ func (s *Session) Plan(ctx context.Context, name string, template *plan.Template
 		return nil, err
 	}
 
+	options.InstallDisks = s.Serves(omni.MachineInstallDiskConfigType)
 	planned, err := plan.Sync(ctx, s.mirror.State(), template, options)
 
 	// Await misses resources that became free before its call: plan again.
@@ -157,6 +158,8 @@ func (s *Session) PlanDelete(ctx context.Context, cluster string, options plan.D
 	}
 
 	s.LetGo(cluster)
+
+	options.InstallDisks = s.Serves(omni.MachineInstallDiskConfigType)
 
 	return plan.Delete(ctx, s.mirror.State(), cluster, options)
 }

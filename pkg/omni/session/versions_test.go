@@ -139,6 +139,15 @@ func TestUpgradeUnderASession(t *testing.T) {
 	if err != nil || disk.TypedSpec().Disk != "/dev/vda" {
 		t.Errorf("the copy has the install disk %v: %v", disk, err)
 	}
+
+	planned, err := after.Plan(t.Context(), "demo", plantest.Load(t, document), plan.Options{})
+	if err != nil || !planned.Empty() {
+		t.Errorf("after the upgrade, the plan has %v: %v", planned.Changes, err)
+	}
+
+	// A new choice and its machine, then a choice that goes.
+	converge(t, after.Session, strings.Replace(document, "disk: /dev/vda", "diskSelector: disk.transport == 'nvme'", 1))
+	converge(t, after.Session, documentFor(machines)+"---\nkind: Machine\nname: "+machines[0]+"\nlabels: {a: b}\n")
 }
 
 // TestRestartOfTheSameVersion checks that a restart of Omni keeps the session.

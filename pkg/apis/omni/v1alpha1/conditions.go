@@ -218,7 +218,7 @@ const (
 	ReasonDuplicateMachine = "DuplicateMachine"
 	// ReasonDuplicateClusterName: Another OmniCluster claims the same cluster in Omni.
 	ReasonDuplicateClusterName = "DuplicateClusterName"
-	// ReasonTemplateInvalid: The rules of Omni's client library refuse the template.
+	// ReasonTemplateInvalid: The rules of Omni's client library refuse the template, or Omni is too old for a part of it.
 	ReasonTemplateInvalid = "TemplateInvalid"
 	// ReasonAssembledTemplate: The documents fit together.
 	ReasonAssembledTemplate = "AssembledTemplate"
