@@ -104,6 +104,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		return nil, err
 	}
 
+	can, err := capabilities(ctx, client.State(), options)
+	if err != nil {
+		return nil, err
+	}
+
 	result := &Result{}
 
 	if options.WithConnection {
@@ -112,16 +117,16 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		}
 	}
 
-	return result, result.addClusters(ctx, client.State(), names, options)
+	return result, result.addClusters(ctx, client.State(), can, names, options)
 }
 
 // addClusters exports clusters. If some fail, the error names each of them. One that goes away while all are exported is left
 // out, with a warning.
-func (r *Result) addClusters(ctx context.Context, st state.State, names []string, options Options) error {
+func (r *Result) addClusters(ctx context.Context, st state.State, can *omni.Capabilities, names []string, options Options) error {
 	var failures []error
 
 	for _, name := range names {
-		file, warnings, err := exportCluster(ctx, st, name, options)
+		file, warnings, err := exportCluster(ctx, st, can, name, options)
 
 		switch {
 		case ctx.Err() != nil:
@@ -193,6 +198,21 @@ func explain(err error, options Options) error {
 	return errors.New(message)
 }
 
+// capabilities asks what Omni serves.
+func capabilities(ctx context.Context, st state.State, options Options) (*omni.Capabilities, error) {
+	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
+	defer cancel()
+
+	omni.RegisterTypes()
+
+	can, err := omni.ReadCapabilities(ctx, st)
+	if err != nil {
+		return nil, explain(err, options)
+	}
+
+	return can, nil
+}
+
 // choose checks the names first, so that a wrong one is found before anything is read.
 func choose(ctx context.Context, st state.State, options Options) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
@@ -222,11 +242,13 @@ func choose(ctx context.Context, st state.State, options Options) ([]string, err
 	return slices.Compact(slices.Sorted(slices.Values(options.Clusters))), errors.Join(unknown...)
 }
 
-func exportCluster(ctx context.Context, st state.State, name string, options Options) (File, []string, error) {
+func exportCluster(ctx context.Context, st state.State, can *omni.Capabilities, name string, options Options) (File, []string, error) {
 	ctx, cancel := context.WithTimeout(ctx, ClusterTimeout)
 	defer cancel()
 
-	exported, err := observe.Export(ctx, st, name)
+	installDisks := can.Serves(omni.MachineInstallDiskConfigType)
+
+	exported, err := observe.Export(ctx, st, name, installDisks)
 	if err != nil {
 		return File{}, nil, explain(err, options)
 	}
@@ -243,7 +265,7 @@ func exportCluster(ctx context.Context, st state.State, name string, options Opt
 		return File{}, nil, fmt.Errorf("the exported objects do not fit together: %s", omni.Sanitize(err.Error()))
 	}
 
-	inexpressible, err := plan.Inexpressible(ctx, st, text)
+	inexpressible, err := plan.Inexpressible(ctx, st, text, installDisks)
 	if err != nil {
 		return File{}, nil, explain(err, options)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/resource"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
@@ -232,7 +233,7 @@ func TestClusterThatGoesAway(t *testing.T) {
 			test.prepare(t, sim)
 
 			all := &Result{}
-			if err := all.addClusters(t.Context(), sim.State(), test.names, options); err != nil || len(all.Clusters) != test.files {
+			if err := all.addClusters(t.Context(), sim.State(), &omni.Capabilities{}, test.names, options); err != nil || len(all.Clusters) != test.files {
 				t.Errorf("%d clusters, %v", len(all.Clusters), err)
 			}
 
@@ -241,7 +242,7 @@ func TestClusterThatGoesAway(t *testing.T) {
 			}
 
 			options.All, options.Clusters = false, test.names
-			if err := new(Result).addClusters(t.Context(), sim.State(), test.names, options); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cluster %q: ", test.left)) {
+			if err := new(Result).addClusters(t.Context(), sim.State(), &omni.Capabilities{}, test.names, options); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("cluster %q: ", test.left)) {
 				t.Errorf("by name: %v", err)
 			}
 		})
@@ -254,7 +255,7 @@ func TestInterruptedExport(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("stop"))
 
-	if err := new(Result).addClusters(ctx, sim.State(), []string{"C_Rich", "another", "third"}, options); err == nil || err.Error() != "stop" {
+	if err := new(Result).addClusters(ctx, sim.State(), &omni.Capabilities{}, []string{"C_Rich", "another", "third"}, options); err == nil || err.Error() != "stop" {
 		t.Errorf("%v", err)
 	}
 }

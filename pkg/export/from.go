@@ -377,7 +377,8 @@ type machineDocument struct {
 	Annotations map[string]string `yaml:"annotations"`
 	Locked      bool              `yaml:"locked"`
 	Install     struct {
-		Disk string `yaml:"disk"`
+		Disk         string `yaml:"disk"`
+		DiskSelector string `yaml:"diskSelector"`
 	} `yaml:"install"`
 	Patches          []patchSection `yaml:"patches"`
 	SystemExtensions []string       `yaml:"systemExtensions"`

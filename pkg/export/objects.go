@@ -279,7 +279,7 @@ func (m *maker) makeMachine(document *machineDocument) error {
 	}
 
 	if len(patches) == 0 && len(document.Labels) == 0 && len(unmarked(document.Annotations)) == 0 && !document.Locked &&
-		document.Install.Disk == "" && document.SystemExtensions == nil && document.KernelArgs == nil {
+		document.Install.Disk == "" && document.Install.DiskSelector == "" && document.SystemExtensions == nil && document.KernelArgs == nil {
 		return nil
 	}
 
@@ -292,7 +292,7 @@ func (m *maker) makeMachine(document *machineDocument) error {
 			Locked:     document.Locked,
 		},
 	}
-	machine.Spec.Install.Disk = document.Install.Disk
+	machine.Spec.Install = v1alpha1.MachineInstall{Disk: document.Install.Disk, DiskSelector: document.Install.DiskSelector}
 	machine.Spec.Labels, machine.Spec.Annotations = document.Labels, unmarked(document.Annotations)
 	machine.Spec.Patches = patches
 	machine.Spec.SystemExtensions, machine.Spec.KernelArgs = document.SystemExtensions, document.KernelArgs

@@ -37,8 +37,8 @@ type MachineInstallDiskConfigSpec struct {
 func (s MachineInstallDiskConfigSpec) DeepCopy() MachineInstallDiskConfigSpec { return s }
 
 // Fields returns what is set, by the names of a template.
-func (s *MachineInstallDiskConfigSpec) Fields() map[string]any {
-	fields := map[string]any{}
+func (s *MachineInstallDiskConfigSpec) Fields() map[string]string {
+	fields := map[string]string{}
 
 	for name, value := range map[string]string{"disk": s.Disk, "diskSelector": s.DiskSelector} {
 		if value != "" {

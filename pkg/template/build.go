@@ -212,8 +212,8 @@ func (b builder) machine(machine *v1alpha1.OmniMachine) (*machineDocument, error
 		KernelArgs:       spec.KernelArgs,
 	}
 
-	if spec.Install.Disk != "" {
-		document.Install = &installSection{Disk: spec.Install.Disk}
+	if spec.Install != (v1alpha1.MachineInstall{}) {
+		document.Install = &installSection{Disk: spec.Install.Disk, DiskSelector: spec.Install.DiskSelector}
 	}
 
 	return document, nil

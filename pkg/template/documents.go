@@ -3,7 +3,7 @@ package template
 import "go.yaml.in/yaml/v3"
 
 // The documents of an Omni cluster template. The key names are those of the template format of Omni 1.9,
-// and two features of 1.10;
+// two features of 1.10, and the disk selector of 1.11;
 // the order of the fields is the order in the text. Omni's own models are internal to its client, and hold
 // file references, which have no place here.
 
@@ -118,7 +118,8 @@ type machineDocument struct {
 }
 
 type installSection struct {
-	Disk string `yaml:"disk"`
+	Disk         string `yaml:"disk,omitempty"`
+	DiskSelector string `yaml:"diskSelector,omitempty"`
 }
 
 // optionalList tells unset (nil, left out: keep what the wider level says) from empty ([]: remove all).

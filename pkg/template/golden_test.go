@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/golden"
 )
 
@@ -56,5 +57,22 @@ func TestUnsetFeaturesAreLeftOut(t *testing.T) {
 	const want = "  diskEncryption: true\n  enableNodeAuditSkip: false\n  disablePublicDiscoveryService: true\n"
 	if text := string(render(t, input, nil)); !strings.Contains(text, want) {
 		t.Errorf("the template is\n%s", text)
+	}
+}
+
+// A disk is written as ever, and a selector by the name that Omni's own template has for it.
+func TestInstallDisk(t *testing.T) {
+	for want, install := range map[string]v1alpha1.MachineInstall{
+		"install:\n  disk: /dev/sda\n":                         {Disk: "/dev/sda"},
+		"install:\n  diskSelector: disk.transport == 'nvme'\n": {DiskSelector: "disk.transport == 'nvme'"},
+	} {
+		input := loadInput(t, "full")
+		for i := range input.Machines {
+			input.Machines[i].Spec.Install = install
+		}
+
+		if text := string(render(t, input, nil)); !strings.Contains(text, want) {
+			t.Errorf("the template is\n%s", text)
+		}
 	}
 }

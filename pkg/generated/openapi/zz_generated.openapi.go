@@ -4957,6 +4957,13 @@ func schema_pkg_apis_omni_v1alpha1_MachineInstall(ref common.ReferenceCallback) 
 							Format:      "",
 						},
 					},
+					"diskSelector": {
+						SchemaProps: spec.SchemaProps{
+							Description: "diskSelector is a CEL expression that chooses the device, such as disk.transport == 'nvme' && !disk.readonly. It needs Omni 1.11 or later. One of disk and diskSelector can be set.",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
 				},
 			},
 		},

@@ -60,13 +60,14 @@ func ListClusters(ctx context.Context, st state.State) ([]string, error) {
 //   - the difference between no kernel arguments and unmanaged arguments: it exports all of them or none;
 //   - the name of the default worker set;
 //   - that backups are disabled although an interval is set;
-//   - features of Omni 1.10, if they are on.
+//   - features of Omni 1.10, if they are on;
+//   - the install disks of Omni 1.11, if installDisks says that Omni serves MachineInstallDiskConfigs.
 //
 // A comparison of the template with Omni shows what no template can express: see plan.Inexpressible.
 //
 // Errors: ErrNoCluster, ErrClusterTearingDown, ErrNotExportable, ErrChangedMeanwhile, or those of the reads. None holds
 // any content.
-func Export(ctx context.Context, st state.State, cluster string) (*Exported, error) {
+func Export(ctx context.Context, st state.State, cluster string, installDisks bool) (*Exported, error) {
 	live, err := omni.Inspect(ctx, st, cluster)
 
 	switch {
@@ -84,7 +85,7 @@ func Export(ctx context.Context, st state.State, cluster string) (*Exported, err
 		return nil, exportError(err)
 	}
 
-	exact, err := readExact(ctx, st, cluster)
+	exact, err := readExact(ctx, st, cluster, installDisks)
 	if err != nil {
 		return nil, err
 	}
@@ -169,15 +170,18 @@ type exactParts struct {
 	sets       map[string]*omnires.MachineSet
 	kernelArgs map[string][]string // by machine; only those that a template manages
 	unmanaged  []string            // machines with other kernel arguments
+
+	installDisks bool                                          // whether Omni serves MachineInstallDiskConfigs
+	disks        map[string]*omni.MachineInstallDiskConfigSpec // by machine
 }
 
 type exactManifest struct{ name, content string }
 
 // readExact reads the resources of a cluster that have no owner in Omni: those that users or templates made.
-func readExact(ctx context.Context, st state.State, cluster string) (*exactParts, error) {
+func readExact(ctx context.Context, st state.State, cluster string, installDisks bool) (*exactParts, error) {
 	exact := &exactParts{
 		cluster: cluster, patches: map[string]string{}, jobs: map[string]string{}, sets: map[string]*omnires.MachineSet{},
-		kernelArgs: map[string][]string{},
+		kernelArgs: map[string][]string{}, disks: map[string]*omni.MachineInstallDiskConfigSpec{}, installDisks: installDisks,
 	}
 
 	found, err := omni.ReadCluster(ctx, st, cluster)
@@ -241,8 +245,32 @@ func (e *exactParts) read(ctx context.Context, st state.State, item resource.Res
 	case *omnires.MachineSet:
 		e.sets[strings.TrimPrefix(id, e.cluster+"-")] = item
 	case *omnires.MachineSetNode:
+		if err := e.readInstallDisk(ctx, st, id); err != nil {
+			return err
+		}
+
 		return e.readKernelArgs(ctx, st, id)
 	}
+
+	return nil
+}
+
+// readInstallDisk reads the choice of a disk, whoever made it: a document that repeats it changes nothing on the machine.
+func (e *exactParts) readInstallDisk(ctx context.Context, st state.State, machine string) error {
+	if !e.installDisks {
+		return nil
+	}
+
+	config, err := safe.StateGetByID[*omni.MachineInstallDiskConfig](ctx, st, machine)
+	if state.IsNotFoundError(err) {
+		return nil
+	}
+
+	if err != nil {
+		return fmt.Errorf("read MachineInstallDiskConfig %q: %w", machine, err)
+	}
+
+	e.disks[machine] = config.TypedSpec()
 
 	return nil
 }

@@ -91,12 +91,12 @@ func exportingFrom(t *testing.T, options omnisim.Options) (state.State, []string
 func inexpressibleIn(t *testing.T, st state.State) []string {
 	t.Helper()
 
-	exported, err := Export(t.Context(), st, "demo")
+	exported, err := Export(t.Context(), st, "demo", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 
-	inexpressible, err := plan.Inexpressible(t.Context(), st, exported.Template)
+	inexpressible, err := plan.Inexpressible(t.Context(), st, exported.Template, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func inexpressibleIn(t *testing.T, st state.State) []string {
 func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 	st, machines := exporting(t)
 
-	exported, err := Export(t.Context(), st, "demo")
+	exported, err := Export(t.Context(), st, "demo", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if exported, err = Export(t.Context(), st, "demo"); err != nil {
+	if exported, err = Export(t.Context(), st, "demo", false); err != nil {
 		t.Fatal(err)
 	}
 
@@ -180,7 +180,7 @@ func TestExportUnknownTalosKinds(t *testing.T) {
 		}
 	}
 
-	exported, err := Export(t.Context(), st, "demo")
+	exported, err := Export(t.Context(), st, "demo", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,7 +273,7 @@ func TestExportGaps(t *testing.T) {
 func TestExportRefuses(t *testing.T) {
 	st, _ := exporting(t)
 
-	if _, err := Export(t.Context(), st, "other"); !errors.Is(err, omni.ErrNoCluster) || omni.Message(err) != "the cluster was not found in Omni" {
+	if _, err := Export(t.Context(), st, "other", false); !errors.Is(err, omni.ErrNoCluster) || omni.Message(err) != "the cluster was not found in Omni" {
 		t.Errorf("no cluster: %q", omni.Message(err))
 	}
 
@@ -285,7 +285,7 @@ func TestExportRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	_, err := Export(t.Context(), st, "demo")
+	_, err := Export(t.Context(), st, "demo", false)
 	if !errors.Is(err, omni.ErrNotExportable) || !strings.Contains(err.Error(), `manifest "nameless" has no name annotation`) {
 		t.Errorf("manifests without a name: %v", err)
 	}
@@ -346,7 +346,7 @@ func TestExportHasFeatures(t *testing.T) {
 		c.Metadata().Labels().Set("by-hand", "")
 	})
 
-	exported, err := Export(t.Context(), st, "demo")
+	exported, err := Export(t.Context(), st, "demo", false)
 	if err != nil {
 		t.Fatal(err)
 	}

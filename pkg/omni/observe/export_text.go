@@ -69,8 +69,18 @@ func (e *exactParts) completeDocument(document *yaml.Node) error {
 
 		return e.completeSet(document, name)
 	case kind.Value == "Machine":
-		if args, managed := e.kernelArgs[field(document, "name").Value]; managed {
+		machine := field(document, "name").Value
+		if args, managed := e.kernelArgs[machine]; managed {
 			put(document, "kernelArgs", listNode(args))
+		}
+
+		if disk, chosen := e.disks[machine]; chosen {
+			section := &yaml.Node{Kind: yaml.MappingNode}
+			for name, value := range disk.Fields() {
+				put(section, name, textNode(value))
+			}
+
+			put(document, "install", section)
 		}
 	}
 

@@ -202,16 +202,17 @@ func sameContent(ctx context.Context, old, updated resource.Resource) bool {
 
 // Inexpressible returns what a template would change in Omni beyond the owner's mark: for an exported template, this is
 // what it cannot express. The changes are those of Sync for an adoption, without the update of the Cluster if that only
-// adds the mark. Without changes, applying the template changes nothing.
+// adds the mark, and without an install disk that becomes that of templates. Without changes, applying the template changes
+// nothing. installDisks is that of Options.
 //
 // Errors: those of Load and Sync.
-func Inexpressible(ctx context.Context, st state.State, template []byte) ([]Change, error) {
+func Inexpressible(ctx context.Context, st state.State, template []byte, installDisks bool) ([]Change, error) {
 	loaded, err := Load(template)
 	if err != nil {
 		return nil, fmt.Errorf("check the export: %w", err)
 	}
 
-	plan, err := Sync(ctx, st, loaded, Options{EveryDestroyIsDestructive: true})
+	plan, err := Sync(ctx, st, loaded, Options{EveryDestroyIsDestructive: true, InstallDisks: installDisks})
 	if err != nil {
 		return nil, fmt.Errorf("compare the export with Omni: %w", err)
 	}
@@ -227,9 +228,9 @@ func Inexpressible(ctx context.Context, st state.State, template []byte) ([]Chan
 	return left, nil
 }
 
-// onlyMarks reports whether a step is the update that writes the owner's mark, and nothing else.
+// onlyMarks reports whether a step is an update that writes whose a cluster or an install disk is, and nothing else.
 func onlyMarks(s step) bool {
-	if s.change.Type != omnires.ClusterType || s.change.Action != ActionUpdate {
+	if s.change.Type != omnires.ClusterType && s.change.Type != omni.MachineInstallDiskConfigType || s.change.Action != ActionUpdate {
 		return false
 	}
 

@@ -228,7 +228,12 @@ func describe(item resource.Resource) description {
 // specFields returns a spec as JSON fields; nil if it has none.
 func specFields(item resource.Resource) map[string]any {
 	if config, isConfig := item.(*omni.MachineInstallDiskConfig); isConfig {
-		return config.TypedSpec().Fields()
+		fields := map[string]any{}
+		for name, value := range config.TypedSpec().Fields() {
+			fields[name] = value
+		}
+
+		return fields
 	}
 
 	message, ok := protoOf(item)

@@ -49,6 +49,11 @@ type MachineInstall struct {
 	// disk is the device that Talos is installed on, such as /dev/sda.
 	// +optional
 	Disk string `json:"disk,omitempty"`
+
+	// diskSelector is a CEL expression that chooses the device, such as disk.transport == 'nvme' && !disk.readonly. It needs
+	// Omni 1.11 or later. One of disk and diskSelector can be set.
+	// +optional
+	DiskSelector string `json:"diskSelector,omitempty"`
 }
 
 // OmniMachineStatus is what the controller found.

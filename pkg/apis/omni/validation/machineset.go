@@ -147,6 +147,7 @@ func warningsForPatches(patches []v1alpha1.Patch, path *field.Path) []string {
 	for i := range patches {
 		inline := path.Index(i).Child("inline")
 		warnings = append(warnings, warningsForKind(patches[i].Inline, inline)...)
+		warnings = append(warnings, warningsForInstallDisk(patches[i].Inline, inline)...)
 		warnings = append(warnings, warningsForNumbers(patches[i].Inline, inline)...)
 	}
 

@@ -1,6 +1,7 @@
 package validation
 
 import (
+	"strings"
 	"testing"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -28,6 +29,23 @@ func TestValidateOmniMachine(t *testing.T) {
 			m.Spec.Locked, m.Spec.Install.Disk = true, "/dev/sda"
 			m.Spec.KernelArgs, m.Spec.SystemExtensions = []string{}, []string{}
 		}, nil},
+		{"a disk selector", func(m *v1alpha1.OmniMachine) {
+			m.Spec.Install.DiskSelector = "disk.transport == 'nvme' && disk.size > 100u * GB && !system_disk"
+		}, nil},
+		{"a disk and a selector", func(m *v1alpha1.OmniMachine) {
+			m.Spec.Install = v1alpha1.MachineInstall{Disk: "/dev/sda", DiskSelector: "true"}
+		}, []string{"spec.install.diskSelector: Forbidden"}},
+		{"a selector that is no CEL", func(m *v1alpha1.OmniMachine) { m.Spec.Install.DiskSelector = "disk.size >" },
+			[]string{"spec.install.diskSelector: Invalid value"}},
+		{"a selector of something else", func(m *v1alpha1.OmniMachine) { m.Spec.Install.DiskSelector = "volume.name == 'a'" },
+			[]string{"spec.install.diskSelector: Invalid value"}},
+		{"a selector that is a number", func(m *v1alpha1.OmniMachine) { m.Spec.Install.DiskSelector = "disk.size" },
+			[]string{"spec.install.diskSelector: Invalid value"}},
+		{"a long selector", func(m *v1alpha1.OmniMachine) { m.Spec.Install.DiskSelector = "true" + strings.Repeat(" ", maxSelector) },
+			[]string{"spec.install.diskSelector: Too long"}},
+		{"a deep selector", func(m *v1alpha1.OmniMachine) {
+			m.Spec.Install.DiskSelector = strings.Repeat("(", 900) + "true" + strings.Repeat(")", 900)
+		}, []string{"spec.install.diskSelector: Invalid value"}},
 		{"bad lists", func(m *v1alpha1.OmniMachine) {
 			m.Spec.KernelArgs, m.Spec.SystemExtensions = []string{""}, []string{"a", " "}
 		},
@@ -61,4 +79,12 @@ func TestWarningsForOmniMachine(t *testing.T) {
 	machine.Spec.Patches = []v1alpha1.Patch{{Name: "a", Inline: freeForm(`{"machine":{"sysctls":{"vm.x":9223372036854775808}}}`)}}
 	checkWarnings(t, WarningsForOmniMachine(machine),
 		[]string{"spec.patches[0].inline.machine.sysctls[vm.x]: quote an integer of 2^63 or more: server-side apply rounds it"})
+
+	machine.Spec.Patches = []v1alpha1.Patch{
+		{Name: "a", Inline: freeForm(`{"machine":{"install":{"disk":"/dev/sda","wipe":true}}}`)},
+		{Name: "b", Inline: freeForm(`{"machine":{"install":{"wipe":true}}}`)},
+		{Name: "c", Inline: freeForm(`{"machine":null}`)},
+	}
+	checkWarnings(t, WarningsForOmniMachine(machine),
+		[]string{"spec.patches[0].inline: Omni 1.11 refuses machine.install.disk: set install.disk or diskSelector of the OmniMachine"})
 }

@@ -121,6 +121,27 @@ func warningsForKind(inline *v1alpha1.FreeForm, path *field.Path) []string {
 	return []string{warning(path, fmt.Sprintf("Omni decides about %.40s: this build does not know it", kind))}
 }
 
+// warningsForInstallDisk warns of a patch that Omni refuses since 1.11.
+func warningsForInstallDisk(inline *v1alpha1.FreeForm, path *field.Path) []string {
+	if inline == nil {
+		return nil
+	}
+
+	var document map[string]json.RawMessage
+
+	raw := inline.Raw
+	for _, key := range []string{"machine", "install", "disk"} {
+		document = nil
+		if json.Unmarshal(raw, &document) != nil || document[key] == nil {
+			return nil
+		}
+
+		raw = document[key]
+	}
+
+	return []string{warning(path, "Omni 1.11 refuses machine.install.disk: set install.disk or diskSelector of the OmniMachine")}
+}
+
 // unknownKind returns apiVersion and kind of a patch, and whether they are those of a document that the Talos library of this
 // build does not know. An inline patch is one document.
 func unknownKind(inline *v1alpha1.FreeForm) (string, bool) {

@@ -25,6 +25,9 @@ package v1alpha1
 type MachineInstallApplyConfiguration struct {
 	// disk is the device that Talos is installed on, such as /dev/sda.
 	Disk *string `json:"disk,omitempty"`
+	// diskSelector is a CEL expression that chooses the device, such as disk.transport == 'nvme' && !disk.readonly. It needs
+	// Omni 1.11 or later. One of disk and diskSelector can be set.
+	DiskSelector *string `json:"diskSelector,omitempty"`
 }
 
 // MachineInstallApplyConfiguration constructs a declarative configuration of the MachineInstall type for use with
@@ -38,5 +41,13 @@ func MachineInstall() *MachineInstallApplyConfiguration {
 // If called multiple times, the Disk field is set to the value of the last call.
 func (b *MachineInstallApplyConfiguration) WithDisk(value string) *MachineInstallApplyConfiguration {
 	b.Disk = &value
+	return b
+}
+
+// WithDiskSelector sets the DiskSelector field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the DiskSelector field is set to the value of the last call.
+func (b *MachineInstallApplyConfiguration) WithDiskSelector(value string) *MachineInstallApplyConfiguration {
+	b.DiskSelector = &value
 	return b
 }
