@@ -111,7 +111,7 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 	steps, held := joinCluster(plan.steps, holdBack(plan.steps, options.Consent, options.Admit))
 
 	for i, s := range steps {
-		if a.passOver(s, held[i]) {
+		if a.passOver(ctx, s, held[i]) {
 			continue
 		}
 
@@ -130,10 +130,12 @@ func Apply(ctx context.Context, live state.State, plan *Plan, options ApplyOptio
 }
 
 // passOver reports whether a step is not tried, and records why.
-func (a *applier) passOver(s step, held bool) bool {
+func (a *applier) passOver(ctx context.Context, s step, held bool) bool {
 	switch {
 	case held:
 		a.result.Held = append(a.result.Held, s.change)
+	case a.staysHeld(ctx, s):
+		a.result.Skipped = append(a.result.Skipped, s.change)
 	case a.refusals.stop(s):
 		a.refusals.noteLeftOut(s)
 
@@ -149,16 +151,32 @@ func (a *applier) passOver(s step, held bool) bool {
 	return true
 }
 
+// staysHeld reports whether a step is one half of a patch that gets another ID and is not moved: it is destroyed under an ID
+// under which it stays, or created after so many such refusals that this one is not tried.
+func (a *applier) staysHeld(ctx context.Context, s step) bool {
+	stays := a.refusals.stays
+	if s.change.Type == omnires.ConfigPatchType && s.change.Action == ActionDestroy {
+		return stays[s.change.ID]
+	}
+
+	if len(stays) < maxRefusals {
+		return false
+	}
+
+	id := a.heldAs(ctx, s)
+	if id != "" {
+		stays[id] = true
+	}
+
+	return id != ""
+}
+
 // try makes a step, and records what came of it. An error stops the Apply; a refusal is none.
 func (a *applier) try(ctx context.Context, s step) error {
 	done, err := a.make(ctx, s)
 
 	if refusal := refusalOf(err); refusal != nil {
-		a.refusals.noteRefused(s)
-
-		a.result.Refused = append(a.result.Refused, refusal)
-		a.result.Skipped = append(a.result.Skipped, s.joined...)
-		a.refusals.all = a.refusals.all || a.plan.deletion || len(a.result.Refused) >= maxRefusals
+		a.noteRefused(ctx, s, refusal)
 	} else if err != nil {
 		// The error names a step that failed, but not one that was not tried.
 		if untried := new(ChangeError); !errors.As(err, &untried) {
@@ -175,6 +193,24 @@ func (a *applier) try(ctx context.Context, s step) error {
 	}
 
 	return nil
+}
+
+// noteRefused records a refusal, and what does not go on because of it.
+func (a *applier) noteRefused(ctx context.Context, s step, refusal *ChangeError) {
+	a.result.Refused = append(a.result.Refused, refusal)
+	a.result.Skipped = append(a.result.Skipped, s.joined...)
+
+	for _, held := range a.held(ctx, s) {
+		a.refusals.stays[held.Metadata().ID()] = true
+	}
+
+	if a.heldAs(ctx, s) != "" {
+		return
+	}
+
+	a.refusals.noteRefused(s)
+	a.refusals.blocking++
+	a.refusals.all = a.refusals.all || a.plan.deletion || a.refusals.blocking >= maxRefusals
 }
 
 // record reports a write that Omni accepted.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
@@ -51,7 +52,7 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 	if err != nil {
 		class := omni.Classify(err)
 
-		return false, &ChangeError{Change: s.change, Class: class, cause: err, advice: s.adviceFor(class)}
+		return false, &ChangeError{Change: s.change, Class: class, cause: err, advice: a.adviceFor(ctx, s, class)}
 	}
 
 	if done {
@@ -65,12 +66,51 @@ func (a *applier) make(ctx context.Context, s step) (done bool, err error) {
 
 // adviceFor returns what to do about a failed step. Omni lets no machine that is locked leave a set that stays, and the lock
 // outlasts the Machine document that asked for it.
-func (s step) adviceFor(class omni.Class) string {
-	if class != omni.ClassRefused || s.change.Action != ActionDestroy || s.change.Type != omnires.MachineSetNodeType || !isLocked(s.old) {
+func (a *applier) adviceFor(ctx context.Context, s step, class omni.Class) string {
+	if class != omni.ClassRefused {
 		return ""
 	}
 
-	return "unlock it: omnictl cluster machine unlock " + s.change.ID
+	if id := a.heldAs(ctx, s); id != "" {
+		return fmt.Sprintf("Omni keeps the same patch as %q until then: set `idOverride: %[1]s` on it, or change it so that Omni accepts it", id)
+	}
+
+	if s.change.Action == ActionDestroy && s.change.Type == omnires.MachineSetNodeType && isLocked(s.old) {
+		return "unlock it: omnictl cluster machine unlock " + s.change.ID
+	}
+
+	return ""
+}
+
+// heldAs returns the ID under which Omni holds the patch that a step creates, for the same machines; empty if it does not. Omni
+// keeps patches that it would not take any more, as long as nobody creates them again.
+func (a *applier) heldAs(ctx context.Context, s step) resource.ID {
+	for _, held := range a.held(ctx, s) {
+		if placeOf(held) == placeOf(s.new) {
+			return held.Metadata().ID()
+		}
+	}
+
+	return ""
+}
+
+// held returns the patches with the content of the one that a step creates, which the plan destroys: the template has another ID
+// for it, which changes with the place in the list, or has it for other machines.
+func (a *applier) held(ctx context.Context, s step) []resource.Resource {
+	if s.change.Type != omnires.ConfigPatchType || s.change.Action != ActionCreate {
+		return nil
+	}
+
+	var held []resource.Resource
+
+	for _, other := range a.plan.steps {
+		goes := other.change.Type == omnires.ConfigPatchType && other.change.Action == ActionDestroy && !other.change.TearingDown
+		if goes && sameContent(ctx, other.old, s.new) {
+			held = append(held, other.old)
+		}
+	}
+
+	return held
 }
 
 // create works on a copy: the client writes Omni's answer into it, and a plan may be applied again.
@@ -182,7 +222,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// maxRefusals is the number of refusals after which an apply stops: after so many, the cause is not a single change.
+// maxRefusals is the number of refusals after which an apply stops: after so many, the cause is not a single change. Patches
+// that Omni holds under another ID stop nothing; no more of them than this are tried in one apply.
 const maxRefusals = 10
 
 // refusals are Omni's refusals in one apply. They decide which steps do not go on because of them. The rest of the plan
@@ -197,9 +238,14 @@ const maxRefusals = 10
 //   - No set is torn down while a new one could not be created, or lacks a machine: the new one may replace it. A set without
 //     any machine is new, too: Omni took it in an earlier run, and refuses its machines since.
 //
+// A patch that Omni refuses, but holds for the same machines under another ID (heldAs), stops nothing: that one stays instead of
+// it. One that it holds for other machines stays, too.
+//
 // A teardown that has begun is finished, unless the whole cluster waits.
 type refusals struct {
 	all            bool
+	blocking       int               // how many refusals stop something
+	stays          map[string]bool   // patches that are not destroyed, because Omni refuses the same one under another ID
 	sets, machines map[string]bool   // that do not go on
 	keeps          map[string]bool   // sets that no machine leaves
 	newSetMissing  bool              // a new set was not created, or lacks a machine
@@ -208,7 +254,7 @@ type refusals struct {
 }
 
 func newRefusals(plan *Plan) *refusals {
-	r := &refusals{sets: map[string]bool{}, machines: map[string]bool{}, keeps: map[string]bool{}, newSets: map[string]bool{}, wanted: map[string]string{}}
+	r := &refusals{stays: map[string]bool{}, sets: map[string]bool{}, machines: map[string]bool{}, keeps: map[string]bool{}, newSets: map[string]bool{}, wanted: map[string]string{}}
 
 	for _, set := range plan.Wanted {
 		for _, machine := range set.Machines {

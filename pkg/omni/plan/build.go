@@ -172,7 +172,7 @@ func (b planBuilder) addUpdate(ctx context.Context, plan *Plan, old, updated res
 	}
 
 	s.asked = updated
-	updated = b.startFromLive(old, s.asked)
+	updated = b.startFromLive(ctx, old, s.asked)
 
 	if unchanged(ctx, old, updated) {
 		return false

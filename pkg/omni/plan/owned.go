@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -20,7 +21,7 @@ import (
 
 // startFromLive returns an update that starts from the live resource: what the template asks for, and what of the live
 // resource is not ours. asked stays as it is.
-func (b planBuilder) startFromLive(live, asked resource.Resource) resource.Resource {
+func (b planBuilder) startFromLive(ctx context.Context, live, asked resource.Resource) resource.Resource {
 	updated := asked.DeepCopy()
 	wrote, recorded := appliedOf(live)
 
@@ -37,6 +38,7 @@ func (b planBuilder) startFromLive(live, asked resource.Resource) resource.Resou
 	}
 
 	b.keepUnset(live, updated, wrote)
+	keepBytes(ctx, live, updated)
 
 	// A record alone is no reason to write: what was there before, and is the same, was not written by us.
 	if recorded {
@@ -64,6 +66,17 @@ func (b planBuilder) keepUnset(live, updated resource.Resource, wrote applied) {
 		if spec.BootstrapSpec == nil {
 			spec.BootstrapSpec = was.GetBootstrapSpec()
 		}
+	}
+}
+
+// keepBytes keeps the text of a patch that differs in its format only. Omni looks at the text when its bytes change, and may refuse
+// by then what it holds.
+func keepBytes(ctx context.Context, live, updated resource.Resource) {
+	was, hadText := live.(*omnires.ConfigPatch)
+	is, hasText := updated.(*omnires.ConfigPatch)
+
+	if hadText && hasText && sameContent(ctx, live, updated) {
+		is.TypedSpec().Value = was.TypedSpec().Value.CloneVT()
 	}
 }
 
