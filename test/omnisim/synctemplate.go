@@ -7,6 +7,8 @@ import (
 
 	"github.com/cosi-project/runtime/pkg/state"
 
+	"github.com/siderolabs/omni/client/pkg/constants"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/template"
 )
 
@@ -36,6 +38,50 @@ func SyncTemplate(ctx context.Context, st state.State, text []byte) error {
 	for _, update := range result.Update {
 		if err := st.Update(ctx, update.New); err != nil {
 			return fmt.Errorf("update %s: %w", update.New.Metadata(), err)
+		}
+	}
+
+	return nil
+}
+
+// MoveManifestGroups gives the manifest groups of users in a cluster the IDs that templates of another version of Omni have, by
+// their place in the list: "200-cluster-demo-dns" up to 1.10, if numbered, and "cluster-demo-dns" from 1.11 on. Each is made
+// under the new ID, and the old one is destroyed then, as such a template does it.
+//
+// What is known: the IDs of 1.11 are told by the pull request that changed the client's templates, whose server takes a group
+// whose objects are in another one for moved, and knows both forms of the ID then. Whether a server also moves the groups that
+// it has on its first start is unknown: nobody tried. So Server.Upgrade moves none.
+func MoveManifestGroups(ctx context.Context, st state.State, cluster string, numbered bool) error {
+	groups, err := listOf(ctx, st, omni.NewKubernetesManifestGroup(""), cluster)
+	if err != nil {
+		return fmt.Errorf("list the manifest groups of cluster %q: %w", cluster, err)
+	}
+
+	place := constants.PatchBaseWeightCluster
+
+	for _, old := range groups {
+		name, named := old.Metadata().Annotations().Get(omni.KubernetesManifestName)
+		if !named || old.Metadata().Owner() != "" {
+			continue
+		}
+
+		id := "cluster-" + cluster + "-" + name
+		if numbered {
+			id = fmt.Sprintf("%03d-%s", place, id)
+		}
+
+		place++
+
+		moved := omni.NewKubernetesManifestGroup(id)
+		*moved.Metadata().Labels(), *moved.Metadata().Annotations() = *old.Metadata().Labels(), *old.Metadata().Annotations()
+		moved.TypedSpec().Value = old.TypedSpec().Value.CloneVT()
+
+		if err := st.Create(ctx, moved); err != nil {
+			return fmt.Errorf("create manifest group %q: %w", id, err)
+		}
+
+		if err := st.TeardownAndDestroy(ctx, old.Metadata()); err != nil {
+			return fmt.Errorf("destroy manifest group %q: %w", old.Metadata().ID(), err)
 		}
 	}
 

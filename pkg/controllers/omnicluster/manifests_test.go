@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
 )
 
 // wants makes the OmniCluster want manifests, each a Namespace of its name.
@@ -187,14 +188,71 @@ func TestManifestsTakenOffWithConfirmation(t *testing.T) {
 	f.wantTornDown("KubernetesManifestGroups 200-cluster-demo-a")
 }
 
-// Another place in the list is another ID in Omni, but no object goes for it.
+// Another place in the list would be another ID in Omni: the group keeps the one that it has.
 func TestManifestsThatOnlyMoveDoNotWait(t *testing.T) {
 	f := withManifests(t, "a")
 	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
 	f.wants(v1alpha1.ManifestFull, "new", "a")
 	f.until("Synced", metav1.ConditionTrue, "")
-	f.wantRecorded(idsOfManifests("new", "a")...)
+	f.wantRecorded("200-cluster-demo-a", "200-cluster-demo-new")
+	f.wantTornDown()
+	f.quiet()
+}
+
+// A renamed group has another ID, but no object goes for it.
+func TestManifestsThatAreRenamedDoNotWait(t *testing.T) {
+	f := withManifests(t, "a")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.ChangePolicy = v1alpha1.ChangePolicyConfirmDestructive })
+	f.wants(v1alpha1.ManifestFull, "a")
+	f.edit(func(o *v1alpha1.OmniCluster) { o.Spec.Kubernetes.Manifests[0].Name = "b" })
+	f.until("Synced", metav1.ConditionTrue, "")
+	f.wantRecorded("200-cluster-demo-b")
 	f.wantTornDown("KubernetesManifestGroups 200-cluster-demo-a")
+	f.quiet()
+}
+
+// Omni is upgraded, and the groups get the IDs of its new templates: by a migration, if it has one, or by somebody's template. In
+// both directions nothing is written, what is recorded follows, and the group goes with its document, without a question.
+func TestManifestsWithTheIDsOfNewerTemplates(t *testing.T) {
+	f := withManifests(t, "a", "b")
+	if err := f.omni.Upgrade("1.11"); err != nil {
+		t.Fatal(err)
+	}
+
+	for _, numbered := range []bool{false, true} {
+		if err := omnisim.MoveManifestGroups(t.Context(), f.omni.State(), testCluster, numbered); err != nil {
+			t.Fatal(err)
+		}
+
+		want := map[bool][]string{false: {"cluster-demo-a", "cluster-demo-b"}, true: {"200-cluster-demo-a", "201-cluster-demo-b"}}[numbered]
+		writes := f.remoteWrites()
+
+		f.wantRecorded(want...)
+		f.until("Ready", metav1.ConditionTrue, "Running")
+		f.quiet()
+
+		if got := f.omni.Writes()[writes:]; len(got) > 0 {
+			t.Errorf("wrote %v", got)
+		}
+	}
+
+	if err := omnisim.MoveManifestGroups(t.Context(), f.omni.State(), testCluster, false); err != nil {
+		t.Fatal(err)
+	}
+
+	f.wantRecorded("cluster-demo-a", "cluster-demo-b")
+
+	begun := len(f.tornDown())
+
+	f.wants(v1alpha1.ManifestFull, "a")
+	f.until("Synced", metav1.ConditionFalse, "WaitingToSettle")
+	f.advance(settleTime)
+	f.until("Ready", metav1.ConditionTrue, "Running")
+
+	if got := f.tornDown()[begun:]; len(got) != 1 || got[0] != "KubernetesManifestGroups cluster-demo-b" {
+		t.Errorf("destroyed %v", got)
+	}
+
 	f.quiet()
 }
 

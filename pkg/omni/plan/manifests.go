@@ -3,12 +3,15 @@ package plan
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/omni/client/api/omni/specs"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	"github.com/siderolabs/omni/client/pkg/template"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign"
@@ -78,8 +81,114 @@ func liveManifests(ctx context.Context, st state.State, cluster string) ([]resou
 	return slices.DeleteFunc(fullGroups(items), func(item resource.Resource) bool { return item.Metadata().Owner() != "" }), nil
 }
 
-// judgeManifests decides whether the destroy of a manifest group removes objects. A group that only got another ID
-// removes none: Omni derives the ID from the place in the list of manifests, too.
+// heldGroups are the manifest groups that Omni has under another ID than the library's template gives them, by that ID.
+//
+// The library's IDs begin with the place in the list, as in "200-cluster-demo-dns"; templates of Omni 1.11 and later have
+// "cluster-demo-dns". To Omni an ID is only a name, and it applies the groups of a cluster in no order. So a group keeps the ID
+// that it has: a change of the list, another tool's template or a migration of Omni is no reason to destroy it and to make it
+// anew. New groups get the library's ID, whatever the version of Omni.
+type heldGroups map[resource.ID]*omnires.KubernetesManifestGroup
+
+// holdGroups finds the manifest groups of a template that Omni has under another ID.
+func holdGroups(ctx context.Context, st state.State, cluster string, expected []resource.Resource) (heldGroups, error) {
+	items, err := omni.ListOf(ctx, st, TypeManifestGroup, cluster)
+	if err != nil {
+		return nil, err
+	}
+
+	held := heldGroups{}
+
+	for _, wanted := range expected {
+		id := wanted.Metadata().ID()
+		if wanted.Metadata().Type() != TypeManifestGroup || slices.ContainsFunc(items, func(item resource.Resource) bool { return item.Metadata().ID() == id }) {
+			continue
+		}
+
+		for _, item := range items {
+			group, isGroup := item.(*omnires.KubernetesManifestGroup)
+			if !isGroup || item.Metadata().Owner() != "" || item.Metadata().Phase() != resource.PhaseRunning || withoutPlace(item.Metadata().ID()) != withoutPlace(id) {
+				continue
+			}
+
+			// Of several, the one that newer templates have too: it sorts last.
+			if held[id] == nil || held[id].Metadata().ID() < item.Metadata().ID() {
+				held[id] = group
+			}
+		}
+	}
+
+	return held, nil
+}
+
+// withoutPlace returns the ID of a manifest group without the place in the list: three digits and a dash.
+func withoutPlace(id resource.ID) string {
+	place, rest, found := strings.Cut(id, "-")
+	if found && len(place) == 3 && strings.Trim(place, "0123456789") == "" {
+		return rest
+	}
+
+	return id
+}
+
+// renamed returns a resource of the template under the ID that Omni has it under.
+func (h heldGroups) renamed(item resource.Resource) resource.Resource {
+	live := h[item.Metadata().ID()]
+
+	wanted, isGroup := item.DeepCopy().(*omnires.KubernetesManifestGroup)
+	if live == nil || !isGroup {
+		return item
+	}
+
+	group := omnires.NewKubernetesManifestGroup(live.Metadata().ID())
+	*group.Metadata() = live.Metadata().Copy()
+	*group.Metadata().Labels() = *wanted.Metadata().Labels()
+	*group.Metadata().Annotations() = *wanted.Metadata().Annotations()
+	group.TypedSpec().Value = wanted.TypedSpec().Value
+
+	return group
+}
+
+// renamedAll returns the resources of a template, each under the ID that Omni has it under.
+func (h heldGroups) renamedAll(items []resource.Resource) []resource.Resource {
+	if len(h) == 0 {
+		return items
+	}
+
+	renamed := make([]resource.Resource, 0, len(items))
+	for _, item := range items {
+		renamed = append(renamed, h.renamed(item))
+	}
+
+	return renamed
+}
+
+// updateIn makes the library's create of each group, and its destroy, one update.
+func (h heldGroups) updateIn(result *template.SyncResult) {
+	isHeld := func(item resource.Resource) bool {
+		return item.Metadata().Type() == TypeManifestGroup && h[item.Metadata().ID()] != nil
+	}
+
+	for _, item := range result.Create {
+		if isHeld(item) {
+			result.Update = append(result.Update, template.UpdateChange{Old: h[item.Metadata().ID()], New: h.renamed(item)})
+		}
+	}
+
+	result.Create = slices.DeleteFunc(result.Create, isHeld)
+
+	for phase, items := range result.Destroy {
+		result.Destroy[phase] = slices.DeleteFunc(items, func(item resource.Resource) bool {
+			group, isGroup := item.(*omnires.KubernetesManifestGroup)
+
+			return isGroup && slices.ContainsFunc(slices.Collect(maps.Values(h)), func(live *omnires.KubernetesManifestGroup) bool {
+				return live.Metadata().ID() == group.Metadata().ID()
+			})
+		})
+	}
+}
+
+// judgeManifests decides whether the destroy of a manifest group removes objects. A group that only got another name
+// removes none.
 func (b planBuilder) judgeManifests(ctx context.Context, s *step) {
 	if !isFull(s.old) {
 		return

@@ -2,11 +2,14 @@ package plan
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
+	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/siderolabs/omni/client/api/omni/specs"
@@ -385,6 +388,120 @@ func TestHostileManifests(t *testing.T) {
 
 			if found := plan.Destructive(); len(found) != 1 || found[0].ID != "by-hand" {
 				t.Errorf("%v", changes(found))
+			}
+		})
+	}
+}
+
+// moveGroups gives the manifest groups of a state the IDs that templates of Omni 1.11 have, as a migration or another template
+// would.
+func moveGroups(t *testing.T, st state.State, names ...string) {
+	t.Helper()
+
+	for i, name := range names {
+		old, err := safe.StateGetByID[*omnires.KubernetesManifestGroup](t.Context(), st, fmt.Sprintf("20%d-cluster-demo-%s", i, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		moved := omnires.NewKubernetesManifestGroup("cluster-demo-" + name)
+		*moved.Metadata().Labels() = *old.Metadata().Labels()
+		*moved.Metadata().Annotations() = *old.Metadata().Annotations()
+		moved.TypedSpec().Value = old.TypedSpec().Value.CloneVT()
+		omnitest.MustCreate(t, st, moved)
+
+		if err := st.TeardownAndDestroy(t.Context(), old.Metadata()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPlanKeepsTheIDOfAManifestGroup: the ID of a group differs between templates of different versions of Omni, and with the
+// place in the list. Neither is a reason to destroy a group.
+func TestPlanKeepsTheIDOfAManifestGroup(t *testing.T) {
+	for name, test := range map[string]struct {
+		before []string
+		moved  bool
+		after  []string
+		want   []string
+	}{
+		"the same":                 {[]string{"a full x", "b one-time y"}, true, []string{"a full x", "b one-time y"}, []string{}},
+		"another place":            {[]string{"a full x", "b one-time y"}, false, []string{"b one-time y", "a full x"}, []string{}},
+		"another place, moved":     {[]string{"a full x", "b one-time y"}, true, []string{"b one-time y", "a full x"}, []string{}},
+		"one more":                 {[]string{"a full x"}, true, []string{"new full z", "a full x"}, []string{`create KubernetesManifestGroup "200-cluster-demo-new"`}},
+		"other content":            {[]string{"a full x"}, true, []string{"a full x,y"}, []string{`update KubernetesManifestGroup "cluster-demo-a"`}},
+		"an object goes elsewhere": {[]string{"a full x,y", "b full z"}, true, []string{"a full x", "b full y,z"}, []string{`update KubernetesManifestGroup "cluster-demo-b"`, `update KubernetesManifestGroup "cluster-demo-a"`}},
+		"one goes":                 {[]string{"a full x", "b full y"}, true, []string{"b full y"}, []string{`! destroy KubernetesManifestGroup "cluster-demo-a"`}},
+		"renamed":                  {[]string{"a full x"}, true, []string{"b full x"}, []string{`create KubernetesManifestGroup "200-cluster-demo-b"`, `destroy KubernetesManifestGroup "cluster-demo-a"`}},
+		"leaves mode full":         {[]string{"a full x"}, true, []string{"a one-time x"}, []string{`! update KubernetesManifestGroup "cluster-demo-a"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, manifests(test.before...))
+
+			if test.moved {
+				var names []string
+				for _, one := range test.before {
+					names = append(names, strings.Fields(one)[0])
+				}
+
+				moveGroups(t, st, names...)
+			}
+
+			plan := mustPlan(t, st, manifests(test.after...), Options{})
+			if diff := cmp.Diff(test.want, lines(plan)); diff != "" {
+				t.Error(diff)
+			}
+
+			mustSync(t, st, manifests(test.after...))
+
+			if again := mustPlan(t, st, manifests(test.after...), Options{}); !again.Empty() {
+				t.Errorf("then: %v", lines(again))
+			}
+		})
+	}
+}
+
+// TestPlanOfAManifestGroupUnderTwoIDs: while somebody moves a group, Omni has it twice. One goes, and no object with it. What is going
+// already, or Omni's own, is not kept.
+func TestPlanOfAManifestGroupUnderTwoIDs(t *testing.T) {
+	for name, test := range map[string]struct {
+		also func(*testing.T, state.State, *omnires.KubernetesManifestGroup)
+		id   string
+		want []string
+	}{
+		"the library's and another": {nil, "200-cluster-demo-a", []string{`destroy KubernetesManifestGroup "cluster-demo-a"`}},
+		"two others":                {nil, "207-cluster-demo-a", []string{`destroy KubernetesManifestGroup "207-cluster-demo-a"`}},
+		"no number":                 {nil, "20-cluster-demo-a", []string{`destroy KubernetesManifestGroup "20-cluster-demo-a"`}},
+		"one that is going": {
+			func(t *testing.T, st state.State, group *omnires.KubernetesManifestGroup) {
+				t.Helper()
+
+				if err := st.AddFinalizer(t.Context(), group.Metadata(), "SomeController"); err != nil {
+					t.Fatal(err)
+				}
+
+				omnitest.TearDown(t, st, group)
+			},
+			"", []string{`create KubernetesManifestGroup "200-cluster-demo-a"`, `destroy KubernetesManifestGroup "cluster-demo-a" ...`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := omnitest.NewFakeOmni()
+			mustSync(t, st, manifests("a full x"))
+			moveGroups(t, st, "a")
+
+			if test.id != "" {
+				omnitest.MustCreate(t, st, groupByHand(t, test.id, namespaces("x"), specs.KubernetesManifestGroupSpec_FULL))
+			}
+
+			if test.also != nil {
+				test.also(t, st, omnires.NewKubernetesManifestGroup("cluster-demo-a"))
+			}
+
+			got := slices.DeleteFunc(lines(mustPlan(t, st, manifests("a full x"), Options{})), func(line string) bool { return strings.HasPrefix(line, "update") })
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

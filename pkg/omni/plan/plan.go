@@ -164,6 +164,7 @@ func (p *Plan) Addition() (Change, bool) {
 //     their place (Plan.WaitingForOmni, or ErrCollision if both would have to have it at once);
 //   - writes the settings of machines before the machines come, also kernel arguments and settings that change;
 //   - does not change a version while Omni upgrades the other one (Plan.WaitingForOmni);
+//   - keeps the ID that a manifest group has in Omni (heldGroups);
 //   - says of which removals the replacement cannot come (Change.Lacks).
 //
 // A template that needed no change is not compared again while the state has what the comparison read (Checked).
@@ -206,6 +207,13 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 		return nil, omni.ErrClusterTearingDown
 	}
 
+	held, err := holdGroups(ctx, st, cluster, expected)
+	if err != nil {
+		return nil, err
+	}
+
+	expected = held.renamedAll(expected)
+
 	leased, err := findCollisions(ctx, st, cluster, expected)
 	if err != nil {
 		return nil, err
@@ -217,6 +225,7 @@ func compare(ctx context.Context, st state.State, wanted *parsed, options Option
 	}
 
 	wanted.features.addTo(result, wanted, seen)
+	held.updateIn(result)
 
 	sets, nodes, err := listSets(ctx, st, cluster)
 	if err != nil {
