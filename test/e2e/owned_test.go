@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -126,4 +127,54 @@ func TestOthersSettingsSurvive(t *testing.T) {
 
 		return err
 	})
+}
+
+// TestOmniIsUpgradedUnderAFleet makes a cluster in Omni 1.9, which becomes 1.11 and 1.14: nothing is written, and what others set
+// stays. After that, changes go on as before.
+func TestOmniIsUpgradedUnderAFleet(t *testing.T) {
+	t.Parallel()
+
+	const spec = `  features: {enableWorkloadProxy: true}
+  patches:
+  - name: sysctls
+    inline: {machine: {sysctls: {vm.max_map_count: "1"}}}`
+
+	f := newFleet(t)
+	f.apply(machineManifest(f.machines[0], "c", "  install: {disk: /dev/sda}"))
+	f.cluster("c", spec)
+	f.manifests("extra")
+	f.ready("c")
+	f.setByOthers("c", "200-cluster-c-sysctls")
+
+	for _, version := range []string{"1.11", "1.14"} {
+		f.omni.ForgetRequests()
+
+		if err := f.omni.Upgrade(version); err != nil {
+			t.Fatal(err)
+		}
+
+		f.wait("the connection to see Omni "+version, func() error {
+			connection := get[v1alpha1.OmniConnection](f.space, "oconn", "omni")
+			if now := connection.Status.Omni; now == nil || !strings.HasPrefix(now.Version, "v"+version+".") {
+				return fmt.Errorf("it shows %v", now)
+			}
+
+			return nil
+		})
+
+		cluster := f.reconciled("c")
+		f.waitCondition("ocl", "c", v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+		f.nothingWritten()
+		f.wantByOthers("the upgrade to "+version, "c", "200-cluster-c-sysctls")
+
+		if plan := cluster.Status.Plan; plan != nil && plan.Creates+plan.Updates+plan.Destroys > 0 {
+			t.Errorf("Omni %s: %+v", version, plan)
+		}
+	}
+
+	f.apply(workersManifest("c-w", "c", classOf(pool, 3)), strings.Replace(clusterManifest("c", spec), `"1"`, `"2"`, 1))
+	f.ready("c")
+	f.waitMachines("c", "c-w", 3)
+	f.wantByOthers("a scale and a patch", "c", "200-cluster-c-sysctls")
+	f.wantDestroyed()
 }
