@@ -91,7 +91,7 @@ up: ## Start the same stack and leave it running until Ctrl-C.
 	$(build-demo) && exec bin/demo --up
 
 .PHONY: test-omni
-test-omni: ## Run contract and cluster tests against a real Omni (opt-in: OMNI_EULA_NAME, OMNI_EULA_EMAIL).
+test-omni: ## Run contract and cluster tests against a real Omni (opt-in: OMNI_EULA_NAME, OMNI_EULA_EMAIL; or OMNI_ENDPOINT).
 	hack/test-omni.sh
 
 .PHONY: bench

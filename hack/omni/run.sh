@@ -3,7 +3,7 @@
 #
 #   OMNI_EULA_NAME=... OMNI_EULA_EMAIL=... unshare -nm --propagation private hack/omni/run.sh OMNI STUB COMMAND...
 #
-# OMNI and STUB are the two programs of this directory. The command finds OMNI_ENDPOINT, OMNI_CA_FILE and
+# OMNI and STUB are the two programs of this directory; OMNI may also be another Omni, 1.9.3 or newer. The command finds OMNI_ENDPOINT, OMNI_CA_FILE and
 # OMNI_SERVICE_ACCOUNT_KEY (role Admin) in its environment, and the logs in OMNI_LOG_DIR. Its exit status is the script's.
 # Omni's licence (BSL 1.1) grants this use, testing; the person who sets the two variables accepts Omni's EULA.
 set -o errexit -o nounset -o pipefail
@@ -35,6 +35,18 @@ openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 
 pids+=($!)
 disown # the shell need not report that it was killed
 
+# flag prints the first of the flags that this Omni has: releases rename them. Deprecated flags are missing in the help, but work: the
+# last one is taken if the help has none.
+help=$("$omni" --help 2>&1 || true)
+flag() {
+  while (($# > 1)); do
+    if grep --quiet --extended-regexp -- "(^|[[:space:]])${1%%=*}([[:space:]=]|\$)" <<<"$help"; then break; fi
+    shift
+  done
+  echo "$1"
+}
+
+# Omni 1.14 does not have --image-factory-address any more. BoltDB is deprecated there, but needs no key for the data.
 "$omni" \
   --eula-accept-name="$OMNI_EULA_NAME" --eula-accept-email="$OMNI_EULA_EMAIL" \
   --storage-kind=boltdb --private-key-source=unused --sqlite-storage-path=omni.sqlite \
@@ -46,7 +58,7 @@ disown # the shell need not report that it was killed
   --siderolink-wireguard-bind-addr=127.0.0.1:28180 --siderolink-wireguard-advertised-addr=127.0.0.1:28180 \
   --metrics-bind-addr=127.0.0.1:28122 \
   --workload-proxying-enabled=false --local-resource-server-enabled=false \
-  --image-factory-address=http://127.0.0.1:28500 --kubernetes-registry=127.0.0.1:28500/siderolabs/kubelet \
+  "$(flag --primary-factory-url=http://127.0.0.1:28500 --image-factory-address=http://127.0.0.1:28500)" --kubernetes-registry=127.0.0.1:28500/siderolabs/kubelet \
   >omni.log 2>&1 &
 omni_pid=$!
 pids+=("$omni_pid")

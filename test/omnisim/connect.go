@@ -18,17 +18,21 @@ import (
 )
 
 // Connect opens a client of an Omni, simulated or real, at an https:// endpoint whose certificate the given PEM
-// certificates sign. Tests use it as a second client beside the operator. The client library has no option for a CA, so
-// Connect does TLS in the dialer. The options are for connections that differ in something.
+// certificates sign; without any, those that the machine trusts. Tests use it as a second client beside the operator. The
+// client library has no option for a CA, so Connect does TLS in the dialer. The options are for connections that differ in
+// something.
 func Connect(endpoint, serviceAccountKey string, ca []byte, options ...grpc.DialOption) (*client.Client, error) {
 	address, secure := strings.CutPrefix(endpoint, "https://")
 	if !secure {
 		return nil, fmt.Errorf("endpoint %q: want https://", endpoint)
 	}
 
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(ca) {
-		return nil, errors.New("the CA holds no certificate")
+	var pool *x509.CertPool // nil: what the machine trusts
+
+	if len(ca) > 0 {
+		if pool = x509.NewCertPool(); !pool.AppendCertsFromPEM(ca) {
+			return nil, errors.New("the CA holds no certificate")
+		}
 	}
 
 	dialer := &tls.Dialer{Config: &tls.Config{RootCAs: pool, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}}

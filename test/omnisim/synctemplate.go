@@ -44,6 +44,31 @@ func SyncTemplate(ctx context.Context, st state.State, text []byte) error {
 	return nil
 }
 
+// DeleteCluster removes a cluster from an Omni, simulated or real, as omnictl does, and waits until it is gone. It is no error if
+// there is none.
+func DeleteCluster(ctx context.Context, st state.State, cluster string) error {
+	result, err := template.WithCluster(cluster).Delete(ctx, st)
+	if err != nil {
+		return fmt.Errorf("find what cluster %q has: %w", cluster, err)
+	}
+
+	for _, phase := range result.Destroy {
+		for _, item := range phase {
+			if _, err := st.Teardown(ctx, item.Metadata()); err != nil && !state.IsNotFoundError(err) {
+				return fmt.Errorf("tear down %s: %w", item.Metadata(), err)
+			}
+		}
+
+		for _, item := range phase {
+			if err := st.TeardownAndDestroy(ctx, item.Metadata()); err != nil && !state.IsNotFoundError(err) {
+				return fmt.Errorf("destroy %s: %w", item.Metadata(), err)
+			}
+		}
+	}
+
+	return nil
+}
+
 // MoveManifestGroups gives the manifest groups of users in a cluster the IDs that templates of another version of Omni have, by
 // their place in the list: "200-cluster-demo-dns" up to 1.10, if numbered, and "cluster-demo-dns" from 1.11 on. Each is made
 // under the new ID, and the old one is destroyed then, as such a template does it.
