@@ -13,6 +13,7 @@ import (
 	"github.com/siderolabs/omni/client/pkg/omni/resources/auth"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/common"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/infra"
+	"github.com/siderolabs/omni/client/pkg/omni/resources/oidc"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/siderolink"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/system"
@@ -44,10 +45,12 @@ func checkAccess(ctx context.Context, version *speaks, resourceType resource.Typ
 		if err := requireRole(ctx, RoleNone); err != nil {
 			return err
 		}
-	case isOneOf(adminTypes(), resourceType):
+	case resourceType == oidc.JWTPublicKeyType && version.from(since10), isOneOf(adminTypes(), resourceType):
 		if err := requireRole(ctx, RoleAdmin); err != nil {
 			return err
 		}
+	case resourceType == oidc.JWTPublicKeyType: // before 1.10
+		return status.Error(codes.PermissionDenied, "no access is permitted")
 	case isOneOf(statusTypes(), resourceType) || isUserManaged(resourceType) || isOneOf(destroyableTypes(), resourceType):
 		role := RoleReader
 		if !verb.Readonly() {
@@ -92,7 +95,7 @@ func isOneOf(types []resource.Type, resourceType resource.Type) bool {
 
 // destroyableTypes are created by the server and destroyed by callers.
 func destroyableTypes() []resource.Type {
-	return []resource.Type{siderolink.LinkType, siderolink.PendingMachineType}
+	return []resource.Type{siderolink.LinkType, siderolink.PendingMachineType, oidc.JWTPublicKeyType}
 }
 
 // signedTypes may be read by every signed caller, whatever the role.

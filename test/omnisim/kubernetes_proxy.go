@@ -148,10 +148,9 @@ func (p *kubernetesProxy) authenticate(r *http.Request) (*tokenClaims, *proxyRef
 		return nil, &proxyRefusal{http.StatusUnauthorized, ""}
 	}
 
-	token, err := p.sim.signer.verify(raw)
-	// Omni issues tokens without groups, and then does not accept them.
-	if err != nil || token.Cluster == "" || token.Subject == "" || len(token.Groups) == 0 {
-		return nil, &proxyRefusal{http.StatusUnauthorized, "the token is not valid"}
+	token, err := p.sim.signer.verify(r.Context(), raw)
+	if err != nil {
+		return nil, &proxyRefusal{http.StatusUnauthorized, err.Error()}
 	}
 
 	uuid, err := find[*omni.ClusterUUID](r.Context(), p.sim.resources, omni.NewClusterUUID(token.Cluster).Metadata())

@@ -56,7 +56,7 @@ func (m *managementServer) Kubeconfig(ctx context.Context, req *management.Kubec
 		return nil, fmt.Errorf("failed to get cluster UUID: resource %s doesn't exist", omni.NewClusterUUID(cluster).Metadata())
 	}
 
-	token, err := m.sim.signer.sign(tokenRequest{
+	token, err := m.sim.signer.sign(ctx, tokenRequest{
 		account:     m.sim.options.AccountName,
 		cluster:     cluster,
 		clusterUUID: uuid.TypedSpec().Value.GetUuid(),

@@ -117,7 +117,7 @@ func assemble(options Options) (*Server, error) {
 		return nil, fmt.Errorf("create certificates: %w", err)
 	}
 
-	signer, err := newTokenSigner()
+	signer, err := newTokenSigner(context.Background(), resources)
 	if err != nil {
 		return nil, fmt.Errorf("create token signing key: %w", err)
 	}
