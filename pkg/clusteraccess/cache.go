@@ -30,6 +30,9 @@ type Clusters struct {
 	// namespace at the same time, so that its clusters, however many hang, leave workers to other namespaces; 0 is no bound.
 	// They must not be changed after the first one.
 	SyncRuns, ReleaseRuns int
+	// Refused is called, with the name of the Secret, for every answer 401 to a request with a kubeconfig. It must not block, and
+	// must not be changed after the first one. Nil: nobody is told.
+	Refused func(secret types.NamespacedName)
 
 	now             func() time.Time
 	guard           dialguard.Guard
@@ -81,6 +84,10 @@ func (c *Clusters) Get(ctx context.Context, key Key, kubeconfig []byte) (*Cluste
 
 	if cluster != nil {
 		cluster.digest = hex.EncodeToString(hash[:])
+
+		if c.Refused != nil {
+			cluster.onRefusal = func() { c.Refused(key.NamespacedName) }
+		}
 	}
 
 	kept := c.keep(key, entry{hash: hash, cluster: cluster, err: err})

@@ -39,6 +39,7 @@ type Cluster struct {
 	err        error             // of the last probe
 	failing    time.Time         // since when no probe succeeds; zero if the last one did
 	waiting    map[string]func() // wakes the requesters that wait for an answer
+	onRefusal  func()            // called for every answer 401; may be nil
 	askAgain   *unanswered       // nil if no request timed out
 }
 
@@ -56,20 +57,28 @@ func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, gu
 
 	secrets := a.secrets()
 
-	config, err := newConfig(a, transport, secrets)
-	if err != nil {
+	c := &Cluster{
+		transport: transport, claims: readClaims(a.token), secrets: secrets, now: now, readTimeout: readTimeout, probeWait: probeWait,
+	}
+
+	if c.config, err = newConfig(a, transport, secrets, c.refused); err != nil {
 		return nil, err
 	}
 
-	core, err := corev1client.NewForConfig(config)
-	if err != nil {
+	if c.core, err = corev1client.NewForConfig(c.config); err != nil {
 		return nil, fmt.Errorf("%w: cluster.server cannot be used", ErrInvalid)
 	}
 
-	return &Cluster{
-		config: config, transport: transport, core: core, claims: readClaims(a.token), secrets: secrets, now: now,
-		readTimeout: readTimeout, probeWait: probeWait,
-	}, nil
+	return c, nil
+}
+
+// refused is called for every answer 401: the credentials do not count any more, whatever the last probe found.
+func (c *Cluster) refused() {
+	c.Invalidate()
+
+	if c.onRefusal != nil {
+		c.onRefusal()
+	}
 }
 
 // RESTConfig returns a client configuration for the cluster. All copies share the connections and the credentials,

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,6 +48,30 @@ func NotFound(err error) bool { return apierrors.IsNotFound(err) && !byGateway(e
 // byGateway reports whether an answer was not made by a Kubernetes.
 func byGateway(err error) bool {
 	return apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// keyNotFound is what Omni's Kubernetes proxy says, among other words, to a token that was signed with a key that it does not have.
+const keyNotFound = "key not found"
+
+// KeyDeleted reports whether an error is the refusal of a token because Omni does not have the key any more that signed it.
+func KeyDeleted(err error) bool {
+	return apierrors.IsUnauthorized(err) && strings.Contains(SaidBy(err), keyNotFound)
+}
+
+// SaidBy returns the text of an answer that a proxy before the Kubernetes made, on one line; empty if there is none.
+func SaidBy(err error) string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return ""
+	}
+
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type == metav1.CauseTypeUnexpectedServerResponse {
+			return redact.Line(cause.Message)
+		}
+	}
+
+	return ""
 }
 
 // Unreachable reports whether an error means that the cluster did not answer, or that only a proxy before it did.
@@ -97,6 +122,10 @@ func (c *Cluster) Message(err error, sent ...*redact.Secrets) string {
 	case apierrors.IsUnauthorized(err):
 		if expiry := c.expiry(); !expiry.IsZero() && expiry.Before(c.now()) {
 			return "the token of the kubeconfig expired at " + expiry.Format(time.RFC3339)
+		}
+
+		if KeyDeleted(err) {
+			return "Omni does not know the key any more that signed the token of the kubeconfig: an Admin deleted it there. An OmniKubeconfigExport gets another kubeconfig by itself"
 		}
 
 		return "the workload cluster does not accept the credentials of the kubeconfig (expired, revoked, or of another cluster)"

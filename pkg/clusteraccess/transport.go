@@ -67,9 +67,9 @@ func newTransport(a *settings, guard dialguard.Guard) (*http.Transport, error) {
 	}), nil
 }
 
-// newConfig returns the client configuration for consumers. The credentials are in its transport, not in its fields: it
+// newConfig returns the client configuration for consumers; refused is called for every answer 401. The credentials are in its transport, not in its fields: it
 // can be copied and printed.
-func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets) (*rest.Config, error) {
+func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets, refused func()) (*rest.Config, error) {
 	server, err := url.Parse(a.server)
 	if err != nil {
 		return nil, fmt.Errorf("%w: cluster.server is no URL", ErrInvalid)
@@ -84,7 +84,7 @@ func newConfig(a *settings, transport http.RoundTripper, secrets *redact.Secrets
 
 	return &rest.Config{
 		Host:      a.server,
-		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated},
+		Transport: &sameHost{host: server.Host, secrets: secrets, next: authenticated, refused: refused},
 		UserAgent: userAgent,
 		QPS:       clientQPS,
 		Burst:     clientBurst,
@@ -99,6 +99,7 @@ type sameHost struct {
 	host    string
 	secrets *redact.Secrets
 	next    http.RoundTripper
+	refused func()
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -114,6 +115,10 @@ func (s *sameHost) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := s.next.RoundTrip(askingForJSON(request))
 	if err != nil {
 		return nil, err // the caller is net/http
+	}
+
+	if response.StatusCode == http.StatusUnauthorized {
+		s.refused()
 	}
 
 	shortenRetryAfter(response)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/child"
@@ -154,7 +155,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		return err
 	}
 
-	if err := addWorkload(guarded, shared.objects, shared.owners, options); err != nil {
+	if err := addWorkload(guarded, shared, options); err != nil {
 		return err
 	}
 
@@ -166,6 +167,7 @@ func Add(ctx context.Context, mgr manager.Manager, options Options) error {
 		Namespaces:  options.ExportNamespaces,
 		HubID:       options.HubID,
 		Guard:       options.Guard,
+		Refused:     shared.refused,
 		Skew:        options.Skew,
 		Concurrency: options.Concurrency.OmniKubeconfigExport,
 	}); err != nil {
@@ -194,6 +196,8 @@ type shared struct {
 	// connectionHealth and clusterHealth are fired with the UID of an OmniConnection, clusterChanged with a cluster in Omni.
 	connectionHealth, clusterHealth *trigger.Trigger[string]
 	clusterChanged                  *trigger.Trigger[omnicluster.Remote]
+	// refused is fired with the name of a Secret whose kubeconfig a workload cluster answered with 401.
+	refused *trigger.Trigger[types.NamespacedName]
 
 	well   *hubs.Well // nil if there are no rollouts
 	owners *hubs.Owners
@@ -209,6 +213,7 @@ func newShared(ctx context.Context, options Options) (shared, error) {
 		collectors:       measured,
 		connectionHealth: trigger.New[string](wakePacing()),
 		clusterHealth:    trigger.New[string](wakePacing()),
+		refused:          trigger.New[types.NamespacedName](trigger.Pacing{Delay: wakeDelay, Spacing: refusedSpacing}),
 		well:             newWell(options),
 		owners:           hubs.NewOwners(),
 	}
@@ -282,6 +287,8 @@ const (
 	// maxRemotes is how many changed clusters of one Omni may wait to be looked up. An Omni chooses their names, and can
 	// send them faster than they are looked up. Beyond it all OmniClusters of the connection are looked at.
 	maxRemotes = 1000
+	// refusedSpacing is how often an export is looked at, at most, because its readers get 401.
+	refusedSpacing = 10 * time.Second
 	// seenDelay gathers the clusters that a new process sees first into one run of their policy.
 	seenDelay = time.Second
 )

@@ -16,7 +16,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnisecretsync"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/charts"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
-	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/hubs"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
 )
 
@@ -86,8 +85,9 @@ const clusterDivisor = 4
 
 // addWorkload adds the controllers that reach into workload clusters. They share
 // one access, and with it the connections.
-func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *hubs.Owners, options Options) error {
+func addWorkload(mgr manager.Manager, shared shared, options Options) error {
 	clusters := clusteraccess.NewClusters(nil, options.Guard)
+	clusters.Refused = shared.refused.Fire
 	clusters.Runs = max(1, min(options.Concurrency.OmniSecretSync, options.Concurrency.OmniHelmRelease)/clusterDivisor)
 
 	// The only namespace leaves workers to nobody.
@@ -97,7 +97,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *hubs.Own
 
 	access := &clusteraccess.Access{
 		Clusters: clusters, Client: mgr.GetClient(), Live: mgr.GetAPIReader(), HubID: options.HubID,
-		ServerAhead: options.ServerClock, Owners: owners,
+		ServerAhead: options.ServerClock, Owners: shared.owners,
 	}
 
 	if err := kubeconfigsecret.Add(mgr, options.Namespace, options.HubClock); err != nil {
@@ -105,7 +105,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *hubs.Own
 	}
 
 	if err := omnisecretsync.Add(mgr, omnisecretsync.Options{
-		Access: access, Objects: objects, HubID: options.HubID, Concurrency: options.Concurrency.OmniSecretSync,
+		Access: access, Objects: shared.objects, HubID: options.HubID, Concurrency: options.Concurrency.OmniSecretSync,
 	}); err != nil {
 		return fmt.Errorf("add the controller of OmniSecretSync: %w", err)
 	}
@@ -124,7 +124,7 @@ func addWorkload(mgr manager.Manager, objects *metrics.Objects, owners *hubs.Own
 	renderers := render.New(rendering)
 
 	if err := omnihelmrelease.Add(mgr, omnihelmrelease.Options{
-		Access: access, Objects: objects, Actions: actions, Registry: options.Registry, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
+		Access: access, Objects: shared.objects, Actions: actions, Registry: options.Registry, HubID: options.HubID, Concurrency: options.Concurrency.OmniHelmRelease,
 		Skew:      options.Skew,
 		Charts:    charts.New(charts.Options{Guard: options.Guard, Renderers: renderers, Timeout: chartTimeout}),
 		Renderers: renderers,

@@ -54,7 +54,12 @@ func (r *reconciler) issue(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	at := r.times()
 
-	switch s.cause = need(owner, s.found, s.want, s.lifetime(s.found), at); s.cause {
+	s.cause = need(owner, s.found, s.want, s.lifetime(s.found), at)
+	if s.cause == causeNone && owner == ours && r.tryOut(ctx, s) {
+		s.cause = causeKey
+	}
+
+	switch s.cause {
 	case causeNone:
 		// What was issued is in the Secret, also if the answer to that write was lost. Kept, it would count as new at the next
 		// renewal.
@@ -164,7 +169,7 @@ func neverArrived(err error) bool {
 // so it has no time.
 func (r *reconciler) announceUnanswered(s *scope) {
 	r.events.Eventf(s.export, nil, corev1.EventTypeWarning, "KubeconfigUnanswered", "IssueKubeconfig",
-		"Omni was asked for a kubeconfig for user %q and gave none: it may have issued one, valid for %s from then on, that is stored nowhere and cannot be revoked",
+		"Omni was asked for a kubeconfig for user %q and gave none: it may have issued one, valid for %s from then on, that is stored nowhere. Only an Admin of Omni can end it, by deleting its signing key",
 		s.want.User, s.want.ttl())
 }
 

@@ -22,6 +22,7 @@ const (
 	causeTampered cause = "the Secret was changed by somebody else"
 	causeDue      cause = "its renewal was due"
 	causeExpired  cause = "it had expired"
+	causeKey      cause = "Omni deleted the key that signed the old one"
 	// causeDoubt is no cause, and the kubeconfig that is there stays: by one of two clocks it is good, and nobody knows which one is right.
 	causeDoubt cause = "the clocks differ"
 )
@@ -31,7 +32,7 @@ const (
 const clockTolerance = 24 * time.Hour
 
 // The pauses before Omni is asked again after it issued a kubeconfig that is not valid by our clock: each one lives until its end,
-// because nobody can revoke it. The one that it issued is kept, and stored if our clock is mended.
+// unless an Admin of Omni deletes its key (from 1.10.4 on), and with it those of all other readers. The one that it issued is kept, and stored if our clock is mended.
 const (
 	clockPause        = 10 * time.Minute
 	longestClockPause = 6 * time.Hour

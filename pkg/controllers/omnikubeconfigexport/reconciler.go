@@ -5,8 +5,9 @@
 // times, claim.go, adopt.go and need.go judge the existing Secret. reconciler.go and issue.go call them in order. Only secret.go
 // writes Secrets, and only removal.go deletes them.
 //
-// A token cannot be revoked. So the controller requests none that it could not store, limits the requests of each
-// export, and keeps an issued kubeconfig in memory until it is stored.
+// A token ends when it expires, or when an Admin of Omni deletes the key that signed it, and with it all tokens of that key. So
+// the controller requests none that it could not store, limits the requests of each export, and keeps an issued kubeconfig in
+// memory until it is stored. probe.go tries the stored ones out, because nobody tells of a key that is gone.
 package omnikubeconfigexport
 
 import (
@@ -71,6 +72,7 @@ type reconciler struct {
 	requests *requests
 	slots    *limiter.Limiter[types.UID] // by OmniConnection
 	wake     *trigger.Trigger[types.NamespacedName]
+	probes   *probes
 
 	corrections sync.Map // by name of the export, the last correction
 
@@ -83,11 +85,14 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 		options.Now = time.Now
 	}
 
-	return &reconciler{
+	r := &reconciler{
 		client: cached, live: live, events: recorder, options: options, requests: &requests{exports: map[types.NamespacedName]*requestsOf{}},
 		slots: limiter.New(limiter.Limits[types.UID]{PerKey: int64(max(1, options.Concurrency/connectionDivisor))}),
 		wake:  trigger.New[types.NamespacedName](trigger.Pacing{}),
 	}
+	r.probes = newProbes(options.Now, r.wake.Fire)
+
+	return r
 }
 
 // scope is what the phases of one run share.
@@ -97,15 +102,16 @@ type scope struct {
 	connection *v1alpha1.OmniConnection
 	hubs       hubs.Hubs // whose marks count as the export's own
 
-	shape  shape
-	want   ingredients
-	secret *corev1.Secret // the target; nil if it does not exist
-	found  found          // what a target of ours holds, or held that was deleted to be made again
-	fresh  *issued        // a kubeconfig that is not stored yet
-	cause  cause          // of a fresh kubeconfig
-	late   string         // why a renewal that is due did not happen; empty if all is well
-	doubt  string         // why nobody knows whether a new one is needed; empty if that is known
-	stored bool           // the target holds what it should
+	shape   shape
+	want    ingredients
+	secret  *corev1.Secret // the target; nil if it does not exist
+	found   found          // what a target of ours holds, or held that was deleted to be made again
+	fresh   *issued        // a kubeconfig that is not stored yet
+	cause   cause          // of a fresh kubeconfig
+	late    string         // why a renewal that is due did not happen; empty if all is well
+	doubt   string         // why nobody knows whether a new one is needed; empty if that is known
+	refused string         // what Omni says to the kubeconfig, if it does not accept it and a new one would not help
+	stored  bool           // the target holds what it should
 
 	onlyTarget bool // no former target is left that is to go
 
@@ -134,8 +140,18 @@ func (r *reconciler) kind() loop.Kind[*v1alpha1.OmniKubeconfigExport, *scope] {
 	}
 }
 
-// interval returns when the export is due for its next rotation; no watch triggers that.
+// interval returns when the export is due for its next rotation, or its kubeconfig for the next try; no watch triggers that.
 func (r *reconciler) interval(export *v1alpha1.OmniKubeconfigExport) time.Duration {
+	due := r.untilRotation(export)
+	// One that is overdue waits for something else, such as a renewal that fails.
+	if left := r.requests.nextProbe(client.ObjectKeyFromObject(export)).Sub(r.options.Now()); left > 0 {
+		due = min(due, max(left, time.Second))
+	}
+
+	return due
+}
+
+func (r *reconciler) untilRotation(export *v1alpha1.OmniKubeconfigExport) time.Duration {
 	next := export.Status.NextRotationTime
 	if next == nil {
 		return interval
@@ -233,13 +249,14 @@ func (r *reconciler) times() times { return times{now: r.options.Now(), differ: 
 // gone forgets everything about an export that does not exist any more.
 func (r *reconciler) gone(name types.NamespacedName) {
 	r.requests.forget(name)
+	r.probes.Forget(name)
 	r.corrections.Delete(name)
 	r.options.Objects.Forget(metrics.Object{Kind: kindName, NamespacedName: name})
 	r.options.Kubeconfigs.Forget(name)
 }
 
-// Options are what the controller needs besides the manager. All are required except Sources, Namespaces, Skew
-// and Now.
+// Options are what the controller needs besides the manager. All are required except Sources, Namespaces, Refused,
+// Skew and Now.
 type Options struct {
 	// Pool keeps the sessions with Omni, which the controller of OmniConnection opens.
 	Pool *session.Pool
@@ -252,6 +269,8 @@ type Options struct {
 	Namespaces []string
 	// Guard decides to which addresses an exported kubeconfig may lead.
 	Guard dialguard.Guard
+	// Refused is fired with the name of a Secret whose kubeconfig was answered with 401. Nil: nobody says so.
+	Refused *trigger.Trigger[types.NamespacedName]
 	// HubID is the ID of the hub in marks of ownership.
 	HubID string
 	// Skew returns how far the clock of an API server is ahead of ours. Nil: not at all.
@@ -267,14 +286,18 @@ type Options struct {
 func Add(mgr manager.Manager, options Options) error {
 	r := newReconciler(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("omni-controller"), options)
 
-	return loop.For(builder.ControllerManagedBy(mgr).Named("omnikubeconfigexport"), &v1alpha1.OmniKubeconfigExport{}).
+	made := loop.For(builder.ControllerManagedBy(mgr).Named("omnikubeconfigexport"), &v1alpha1.OmniKubeconfigExport{}).
 		Watches(&v1alpha1.OmniKubeconfigExport{}, handler.EnqueueRequestsFromMapFunc(r.otherClaimants), builder.WithPredicates(loop.OnlyDeletions())).
 		WatchesMetadata(index.SecretMetadata(), handler.EnqueueRequestsFromMapFunc(r.exportsOfSecret)).
 		Watches(&v1alpha1.OmniCluster{}, handler.EnqueueRequestsFromMapFunc(r.exportsOfCluster), builder.WithPredicates(clusterChanged())).
 		Watches(&v1alpha1.OmniConnection{}, handler.EnqueueRequestsFromMapFunc(index.OfConnection(r.client, r.exportsOfCluster)), builder.WithPredicates(connectionChanged())).
 		WatchesRawSource(trigger.Names(r.wake)).
-		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()}).
-		Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
+		WithOptions(controller.Options{MaxConcurrentReconciles: options.Concurrency, RateLimiter: loop.RateLimiter()})
+	if options.Refused != nil {
+		made = made.WatchesRawSource(options.Refused.Source(r.refusedKubeconfig))
+	}
+
+	return made.Complete(loop.New(r.kind(), loop.Settings{Client: mgr.GetClient(), Events: r.events}))
 }
 
 // clusterChanged accepts the changes that an export can depend on: a cluster's status changes far more often than its

@@ -20,8 +20,8 @@ const (
 	issuePause = time.Minute
 )
 
-// issued is a kubeconfig that Omni made and that is not stored yet. It is kept until it is stored, because another one
-// could not be revoked either.
+// issued is a kubeconfig that Omni made and that is not stored yet. It is kept until it is stored: what is lost gives
+// access until it expires, or until an Admin of Omni deletes its key.
 type issued struct {
 	access   access
 	claims   claims
@@ -44,6 +44,7 @@ type requestsOf struct {
 	failure *loop.Outcome // of the last time that Omni was asked
 	pause   time.Time     // the end of a pause because of the clocks
 	skewed  int           // how often in a row Omni issued what is not valid by our clock
+	probe   probeState
 }
 
 // of returns the record of an export, and creates it if necessary. The caller holds the lock.

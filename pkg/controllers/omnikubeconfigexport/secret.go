@@ -48,7 +48,7 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 		former = s.secret.Labels[v1alpha1.MarkHub]
 	}
 
-	// Also if the process stops or the run was long: a kubeconfig that is in no Secret is lost then, and cannot be revoked.
+	// Also if the process stops or the run was long: a kubeconfig that is in no Secret is lost then, and lives until its end.
 	storing, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
 	defer cancel()
 
@@ -80,6 +80,10 @@ func (r *reconciler) write(ctx context.Context, s *scope) (loop.Outcome, error) 
 
 	if s.late != "" {
 		return loop.Continue(v1alpha1.ReasonRenewalFailing, "Secret %q: %s", s.shown(want), renewalFailing(content.claims, s.late)), nil
+	}
+
+	if s.refused != "" {
+		return refusedBy(s), nil
 	}
 
 	if s.doubt != "" {

@@ -13,12 +13,30 @@ import (
 // concurrent use and implements prometheus.Collector.
 type Kubeconfigs struct {
 	expirationDesc, renewalDesc, issuedDesc *prometheus.Desc
+	checks                                  *prometheus.CounterVec
 
 	mu          sync.Mutex
 	expirations map[types.NamespacedName]time.Time
 	renewals    map[types.NamespacedName]time.Time
 	issued      map[types.NamespacedName]int
 }
+
+// Check is what became of a request with an exported kubeconfig through Omni's Kubernetes proxy.
+type Check string
+
+// The results of a Check.
+const (
+	// CheckAccepted: the cluster answered.
+	CheckAccepted Check = "accepted"
+	// CheckKeyDeleted: Omni does not have the key any more that signed the token.
+	CheckKeyDeleted Check = "key_deleted"
+	// CheckRefused: another answer 401.
+	CheckRefused Check = "refused"
+	// CheckUnanswered: any other answer, or none, which says nothing of the kubeconfig.
+	CheckUnanswered Check = "unanswered"
+	// CheckNotSent: the controller does not connect to the server.
+	CheckNotSent Check = "not_sent"
+)
 
 // NewKubeconfigs makes an empty collector.
 func NewKubeconfigs() *Kubeconfigs {
@@ -31,6 +49,10 @@ func NewKubeconfigs() *Kubeconfigs {
 			"When the kubeconfig that an OmniKubeconfigExport wrote is to be renewed, in seconds since 1970.", labels, nil),
 		issuedDesc: prometheus.NewDesc("omni_kubeconfigs_issued_total",
 			"Kubeconfigs that Omni issued for an OmniKubeconfigExport since the controller started.", labels, nil),
+		checks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "omni_kubeconfig_checks_total",
+			Help: "Requests through Omni's Kubernetes proxy that try the kubeconfigs of OmniKubeconfigExports out, by result.",
+		}, []string{"result"}),
 		expirations: map[types.NamespacedName]time.Time{},
 		renewals:    map[types.NamespacedName]time.Time{},
 		issued:      map[types.NamespacedName]int{},
@@ -66,6 +88,9 @@ func (k *Kubeconfigs) CountIssued(export types.NamespacedName) {
 	k.issued[export]++
 }
 
+// CountCheck counts one request that tried a kubeconfig out.
+func (k *Kubeconfigs) CountCheck(result Check) { k.checks.WithLabelValues(string(result)).Inc() }
+
 // Forget removes every series of an OmniKubeconfigExport.
 func (k *Kubeconfigs) Forget(export types.NamespacedName) {
 	k.mu.Lock()
@@ -81,6 +106,7 @@ func (k *Kubeconfigs) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- k.expirationDesc
 	descriptions <- k.renewalDesc
 	descriptions <- k.issuedDesc
+	k.checks.Describe(descriptions)
 }
 
 // Collect implements prometheus.Collector.
@@ -100,6 +126,8 @@ func (k *Kubeconfigs) Collect(collected chan<- prometheus.Metric) {
 	for export, count := range issued {
 		collected <- prometheus.MustNewConstMetric(k.issuedDesc, prometheus.CounterValue, float64(count), export.Namespace, export.Name)
 	}
+
+	k.checks.Collect(collected)
 }
 
 // Rollouts keeps the metrics about rollout policies. It is safe for concurrent use and implements prometheus.Collector.
