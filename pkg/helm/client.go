@@ -75,8 +75,6 @@ type Target struct {
 	Renderers *render.Pool
 	// Tenant shares the places of Renderers with all targets of the same one.
 	Tenant string
-	// Validated remembers the kinds whose fields the API server behind Config validates. Nil remembers none.
-	Validated kubeclient.Kinds
 }
 
 // Client works on one release. It is safe for concurrent use, but two actions
@@ -263,7 +261,7 @@ func (c *Client) open(ctx context.Context, merged values.Values, memory *memoryS
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 
-	if err := kubeclient.RememberKinds(config, c.target.Validated); err != nil {
+	if err := kubeclient.ValidateByServer(config); err != nil {
 		return nil, fmt.Errorf("prepare Helm: %w", err)
 	}
 

@@ -10,7 +10,6 @@ import (
 	"helm.sh/helm/v4/pkg/storage/driver"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
@@ -61,12 +60,3 @@ func applied(version int, status common.Status, manifest string, config map[stri
 		Info: &releasev1.Info{Status: status}, ApplyMethod: string(releasev1.ApplyMethodServerSideApply),
 	}
 }
-
-// everyKind are kinds whose fields the server validates.
-type everyKind struct{}
-
-// Has implements kubeclient.Kinds.
-func (everyKind) Has(schema.GroupVersionKind) bool { return true }
-
-// Add implements kubeclient.Kinds.
-func (everyKind) Add(schema.GroupVersionKind) {}

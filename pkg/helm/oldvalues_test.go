@@ -52,7 +52,7 @@ func TestOldValuesOfARefusedChangeAreNotTold(t *testing.T) {
 			var logged strings.Builder
 
 			log := funcr.New(func(_, line string) { logged.WriteString(line + "\n") }, funcr.Options{Verbosity: 9})
-			c := New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Renderers: pool, Validated: everyKind{}}, log, time.Second)
+			c := New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Renderers: pool}, log, time.Second)
 
 			err = c.Run(t.Context(), Request{
 				Decision: Decision{Action: action, Revision: revision}, Settings: Settings{Timeout: time.Minute}, Values: merged,

@@ -9,21 +9,11 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 	"omni.texashpc.com/omni-cluster-operator/test/await"
 	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
-
-// allKinds are the kinds of a cluster that validates all of them.
-type allKinds struct{}
-
-// Has implements kubeclient.Kinds.
-func (allKinds) Has(schema.GroupVersionKind) bool { return true }
-
-// Add implements kubeclient.Kinds.
-func (allKinds) Add(schema.GroupVersionKind) {}
 
 // tried is a release in a cluster that is none.
 type tried struct {
@@ -48,7 +38,7 @@ func newTried(t *testing.T) *tried {
 
 	return &tried{
 		fakeCluster: cluster, t: t,
-		client: New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Renderers: pool, Validated: allKinds{}}, logr.Discard(), time.Second),
+		client: New(Target{Config: cluster.config(), Name: "demo", Namespace: "apps", Renderers: pool}, logr.Discard(), time.Second),
 		// Nothing is waited for: a fake has no controllers.
 		settings: Settings{Timeout: await.Limit, MaxHistory: 10}, wanted: Wanted{Owner: "uid-1", Retries: 1},
 	}

@@ -115,7 +115,7 @@ func newReconciler(cached client.Client, live client.Reader, recorder events.Eve
 
 			return helm.New(helm.Target{
 				Config: cluster.RESTConfig(), Scrub: cluster.Scrub, Name: name, Namespace: namespace,
-				Renderers: options.Renderers, Tenant: tenant, Validated: cluster.ValidatedKinds(),
+				Renderers: options.Renderers, Tenant: tenant,
 			}, log, 0)
 		},
 	}

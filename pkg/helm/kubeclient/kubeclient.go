@@ -1,7 +1,6 @@
 // Package kubeclient makes what Helm uses to talk to a workload cluster: requests that end, clients, lookups of
 // templates, and a guard. That keeps updates and hooks off what is not the release's, and does without objects of kinds
-// that are not served any more. The package remembers the kinds whose fields the API server validates; it asks about the
-// others in every action. Only pkg/helm uses it.
+// that are not served any more. The API server alone validates fields. Only pkg/helm uses it.
 package kubeclient
 
 import (
@@ -15,14 +14,9 @@ import (
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/kube"
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/runtime/serializer/json"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
-	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
-	"k8s.io/client-go/openapi/cached"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
@@ -198,85 +192,27 @@ func (w *deletingWaiter) WaitForDelete(resources kube.ResourceList, timeout time
 	return err
 }
 
-// Kinds is a set of kinds. It is safe for concurrent use.
-type Kinds interface {
-	// Has reports whether a kind is in the set.
-	Has(kind schema.GroupVersionKind) bool
-	// Add puts a kind into the set.
-	Add(kind schema.GroupVersionKind)
-}
-
-// RememberKinds makes Helm ask a workload cluster once for each kind whether its API server validates fields, and not
-// once for each action: the answer is in the OpenAPI document of the kind's group, and reading that takes more
-// processor time than the rest of a small chart's installation. Kinds are those that the cluster is known to validate;
-// a kind that it does not validate is asked about again, and nil asks in each action. The error is that of a configuration without the client that Helm makes.
-func RememberKinds(config *action.Configuration, kinds Kinds) error {
+// ValidateByServer leaves the validation of fields to the API server, which Helm asks for it in each write. Helm would look into
+// the OpenAPI document of a kind's group whether the server does that, in each action, which takes more processor time than the rest
+// of a small chart's installation; and for a kind that is not there, such as that of a list, it would read the OpenAPI document of
+// all kinds, as protobuf, which package clusteraccess does not let through. The items of a list are written one by one. All servers
+// since Kubernetes 1.25 validate; an aggregated one that does not ignores unknown fields. The error is that of a configuration
+// without the client that Helm makes.
+func ValidateByServer(config *action.Configuration) error {
 	client, ok := config.KubeClient.(*kube.Client)
 	if !ok {
 		return fmt.Errorf("the client of Helm has the unknown type %T", config.KubeClient)
 	}
 
-	if kinds != nil {
-		client.Factory = &rememberingFactory{Factory: client.Factory, getter: config.RESTClientGetter, kinds: kinds}
-	}
+	client.Factory = &unvalidating{client.Factory}
 
 	return nil
 }
 
-// rememberingFactory is Helm's factory with another validator.
-type rememberingFactory struct {
-	kube.Factory
-
-	getter action.RESTClientGetter
-	kinds  Kinds
-}
+// unvalidating is Helm's factory without its validator.
+type unvalidating struct{ kube.Factory }
 
 // Validator implements kube.Factory.
-func (f *rememberingFactory) Validator(directive string) (validation.Schema, error) {
-	inner, err := f.Factory.Validator(directive)
-	if err != nil || directive != metav1.FieldValidationStrict {
-		return inner, err
-	}
-
-	objects, err := f.DynamicClient()
-	if err != nil {
-		return nil, err
-	}
-
-	documents, err := f.getter.ToDiscoveryClient()
-	if err != nil {
-		return nil, err
-	}
-
-	return &rememberingSchema{
-		inner: inner, kinds: f.kinds,
-		verifier: resource.NewQueryParamVerifierV3(objects, cached.NewClient(documents.OpenAPIV3()), resource.QueryParamFieldValidation),
-	}, nil
-}
-
-// rememberingSchema leaves validation to the API server where it does that, and to Helm's own where it does not.
-type rememberingSchema struct {
-	inner    validation.Schema
-	kinds    Kinds
-	verifier resource.Verifier
-}
-
-// ValidateBytes implements validation.Schema.
-func (s *rememberingSchema) ValidateBytes(data []byte) error {
-	kind, err := json.DefaultMetaFactory.Interpret(data)
-	if err != nil {
-		return s.inner.ValidateBytes(data)
-	}
-
-	if s.kinds.Has(*kind) {
-		return nil
-	}
-
-	if s.verifier.HasSupport(*kind) != nil {
-		return s.inner.ValidateBytes(data)
-	}
-
-	s.kinds.Add(*kind)
-
-	return nil
+func (*unvalidating) Validator(string) (validation.Schema, error) {
+	return validation.NullSchema{}, nil
 }
