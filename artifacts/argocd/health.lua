@@ -76,7 +76,8 @@ if is("Stalled") then
 end
 
 if is("Reconciling") then
-  if conditions["Reconciling"].reason == "ClusterOnHold" then
+  local reason = conditions["Reconciling"].reason
+  if reason == "ClusterOnHold" or reason == "ClusterSuspended" then
     return answer(waits_for_a_person, said("Reconciling"))
   end
   return answer("Progressing", said("Reconciling", "the controller is at work"))

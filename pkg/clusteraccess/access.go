@@ -104,6 +104,8 @@ type Opened struct {
 	Kubeconfig string
 	// Hubs are the hubs whose marks in the cluster count as the object's own.
 	Hubs hubs.Hubs
+	// Suspended is true if the OmniCluster is suspended: nothing new is released there. False for a deletion.
+	Suspended bool
 	// Names names the object that can name a previous hub, for messages.
 	Names string
 
@@ -160,6 +162,7 @@ func (a *Access) Open(ctx context.Context, requester Requester) (*Opened, loop.O
 		return nil, outcome, err
 	}
 
+	opened.Suspended = parent.Spec.Suspend
 	opened.again = func(what string) loop.Outcome { return a.seenNow(requester, parent, what) }
 
 	release, outcome := a.Clusters.enter(requester)

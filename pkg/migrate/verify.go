@@ -229,6 +229,8 @@ func (m *Migration) verifyOther(ctx context.Context, c *Converted) (verdict, err
 	switch {
 	case status == string(metav1.ConditionTrue):
 		return verdict{over: true, outcome: Ready, text: "Ready"}, m.endPermission(ctx, c, obj)
+	case strings.HasPrefix(message, v1alpha1.ReasonClusterSuspended+":"):
+		return verdict{over: true, outcome: Suspended, text: "its cluster is suspended: Helm upgrades it once when you resume that" + whilePermitted(c, obj)}, nil
 	case !m.wasReady(c):
 		return verdict{over: true, again: permits(c, obj), outcome: NotReady, text: "not Ready, nor was it before: " + message + whilePermitted(c, obj)}, nil
 	default:

@@ -86,6 +86,11 @@ var states = []struct {
 		Health{Suspended, "ClusterOnHold: approve it"},
 	},
 	{
+		"a release whose cluster is suspended", `"generation":1`,
+		`{"observedGeneration":1,"conditions":[` + condition("Ready", "False", "ClusterSuspended", "resume it") + `,` + condition("Reconciling", "True", "ClusterSuspended", "resume it") + `]}`,
+		Health{Suspended, "ClusterSuspended: resume it"},
+	},
+	{
 		"suspended while it runs", `"generation":2`,
 		`{"observedGeneration":2,"conditions":[` + condition("Ready", "True", "Running", "it runs") + `,` + condition("Suspended", "True", "Suspended", "nothing is changed") + `]}`,
 		Health{Suspended, "Suspended: nothing is changed"},

@@ -299,6 +299,10 @@ func TestAlertsThatLast(t *testing.T) {
 			alert: "OmniObjectNotReady", quiet: true,
 			series: object(`ready="False",reason="ClusterOnHold"`, "1x200"),
 		},
+		"a release whose cluster is suspended": {
+			alert: "OmniObjectNotReady", quiet: true,
+			series: object(`ready="False",reason="ClusterSuspended"`, "1x200"),
+		},
 		"a cluster that waits for an approval": {
 			alert: "OmniObjectNotReady", quiet: true,
 			series: object(`ready="False",reason="AwaitingApproval"`, "1x200"),

@@ -45,8 +45,8 @@ func (t *tool) reconcileCommand() *cobra.Command {
 
 func (t *tool) suspendCommand() *cobra.Command {
 	command := t.suspensionCommand("suspend", "suspended", "Change nothing of a cluster in Omni, or of a release by Helm, until it is resumed", true)
-	command.Long = `suspend CLUSTER changes nothing of the cluster in Omni; its releases, copies and exports go on. suspend release/RELEASE takes no action of
-Helm. A deletion is not held up.`
+	command.Long = `suspend CLUSTER changes nothing of the cluster in Omni; its releases begin no install, upgrade or rollback, its
+copies and exports go on. suspend release/RELEASE takes no action of Helm. A deletion is not held up.`
 
 	return command
 }

@@ -170,8 +170,8 @@ func (r *reconciler) mayBegin(s *scope, action helm.Action) func(context.Context
 	}
 }
 
-// unchanged returns an error if the object was edited since an action was decided, or the action was stopped. An uninstall goes on if
-// the object is gone.
+// unchanged returns an error if the object was edited or its cluster suspended since an action was decided, or the action was
+// stopped. An uninstall goes on if the object is gone.
 func (r *reconciler) unchanged(ctx context.Context, from basis, action helm.Action) error {
 	if ctx.Err() != nil {
 		return &helm.Error{Reason: helm.ReasonInterrupted, Message: "the action was stopped before it was begun"}
@@ -183,6 +183,30 @@ func (r *reconciler) unchanged(ctx context.Context, from basis, action helm.Acti
 	case err != nil && action != helm.ActionUninstall:
 		return notAgain(err)
 	case err == nil && release.Generation != from.generation:
+		return errWithdrawn
+	case action == helm.ActionUninstall, action == helm.ActionTest:
+		return nil
+	default:
+		return r.notSuspended(ctx, release)
+	}
+}
+
+// notSuspended returns an error if the release's cluster is suspended. It asks the API server: who suspends a cluster and edits its
+// release in one commit must not depend on which of the two the cache sees first.
+func (r *reconciler) notSuspended(ctx context.Context, release *v1alpha1.OmniHelmRelease) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+
+	cluster := &v1alpha1.OmniCluster{}
+
+	err := r.live.Get(ctx, client.ObjectKey{Namespace: release.Namespace, Name: release.Spec.ClusterRef.Name}, cluster)
+
+	switch {
+	case apierrors.IsNotFound(err): // the next run says so
+		return nil
+	case err != nil:
+		return notAgain(fmt.Errorf("read OmniCluster %q: %w", release.Spec.ClusterRef.Name, err))
+	case cluster.Spec.Suspend:
 		return errWithdrawn
 	default:
 		return nil

@@ -54,6 +54,9 @@ func (r *reconciler) compare(ctx context.Context, s *scope) (loop.Outcome, error
 		return loop.Continue(v1alpha1.ReasonNoDrift, "%s; no live object differs", deployed(s)), nil
 	case spec.Mode == v1alpha1.DriftWarn, len(owned(found.Value)) == 0:
 		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ: %s%s", deployed(s), listed(found.Value), notCompared(found)), nil
+	case s.opened.Suspended:
+		return loop.Note(v1alpha1.ReasonDriftFound, "%s; live objects differ, and are not corrected while OmniCluster %q is suspended: %s%s", deployed(s),
+			s.release.Spec.ClusterRef.Name, listed(found.Value), notCompared(found)), nil
 	default:
 		return r.correct(s, found, revision, ignores), nil
 	}

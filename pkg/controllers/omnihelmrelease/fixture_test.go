@@ -56,6 +56,7 @@ type openAccess struct {
 	remembering *clusteraccess.Access  // remembers failed clean-ups; else nil
 	hubs        hubs.Hubs
 	kubeconfig  string       // a digest of it
+	suspended   bool         // whether the OmniCluster is
 	outcome     loop.Outcome // of who is not let in; empty: everybody is
 }
 
@@ -69,6 +70,7 @@ func (d *openAccess) Open(context.Context, clusteraccess.Requester) (*clusteracc
 
 	return &clusteraccess.Opened{
 		Cluster: d.cluster, ClusterID: cmp.Or(d.id, "cluster-id"), Kubeconfig: d.kubeconfig, Hubs: d.hubs, Names: `OmniConnection "omni"`,
+		Suspended: d.suspended,
 	}, loop.Continue(v1alpha1.ReasonConnected, ""), nil
 }
 

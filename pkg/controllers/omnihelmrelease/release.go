@@ -43,6 +43,11 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 	case helm.ActionStall:
 		return loop.Stall(v1alpha1.ReasonActionFailed, "%s", r.exhausted(ctx, s)), nil
 	default:
+		if s.opened.Suspended {
+			return loop.Wait(0, v1alpha1.ReasonClusterSuspended, "OmniCluster %q is suspended: %s of release %s begins when it is resumed, "+
+				"with spec.suspend: false in Git or: kubectl omni resume %[1]s", s.release.Spec.ClusterRef.Name, s.decision.Action, fullName(s.release)), nil
+		}
+
 		if reason, why := mustNotBegin(s); why != "" {
 			return loop.Stall(reason, "%s", why), nil
 		}

@@ -6196,7 +6196,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniClusterSpec(ref common.ReferenceCallback)
 					},
 					"suspend": {
 						SchemaProps: spec.SchemaProps{
-							Description: "suspend computes and shows the plan, and changes nothing in Omni. Deletion still follows deletePolicy.",
+							Description: "suspend computes and shows the plan, and changes nothing in Omni. The cluster's OmniHelmReleases begin no install, upgrade or rollback; its copied Secrets and exported kubeconfigs go on. Deletion still follows deletePolicy.",
 							Default:     false,
 							Type:        []string{"boolean"},
 							Format:      "",

@@ -404,6 +404,9 @@ const (
 	ReasonRepositoryUnreachable = "RepositoryUnreachable"
 	// ReasonValuesInvalid: A source of values is not an object of names and values.
 	ReasonValuesInvalid = "ValuesInvalid"
+	// ReasonClusterSuspended: The OmniCluster is suspended, so no install, upgrade or rollback begins. The release goes on when the
+	// cluster is resumed.
+	ReasonClusterSuspended = "ClusterSuspended"
 	// ReasonDependencyNotReady: A release of spec.dependsOn is not Ready.
 	ReasonDependencyNotReady = "DependencyNotReady"
 	// ReasonDependencyCycle: Releases wait for one another.

@@ -102,7 +102,8 @@ type OmniClusterSpec struct {
 	// +optional
 	SyncInterval Duration `json:"syncInterval,omitempty"`
 
-	// suspend computes and shows the plan, and changes nothing in Omni. Deletion still follows deletePolicy.
+	// suspend computes and shows the plan, and changes nothing in Omni. The cluster's OmniHelmReleases begin no install, upgrade or
+	// rollback; its copied Secrets and exported kubeconfigs go on. Deletion still follows deletePolicy.
 	// +optional
 	Suspend bool `json:"suspend"`
 }

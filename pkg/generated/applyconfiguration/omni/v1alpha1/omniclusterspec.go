@@ -69,7 +69,8 @@ type OmniClusterSpecApplyConfiguration struct {
 	// syncInterval is how often the plan is computed again when nothing has changed; a safety net, as changes
 	// trigger at once. At least 1s, default 5m; less than 30s counts as 30s.
 	SyncInterval *omniv1alpha1.Duration `json:"syncInterval,omitempty"`
-	// suspend computes and shows the plan, and changes nothing in Omni. Deletion still follows deletePolicy.
+	// suspend computes and shows the plan, and changes nothing in Omni. The cluster's OmniHelmReleases begin no install, upgrade or
+	// rollback; its copied Secrets and exported kubeconfigs go on. Deletion still follows deletePolicy.
 	Suspend *bool `json:"suspend,omitempty"`
 }
 
