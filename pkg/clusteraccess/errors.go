@@ -12,10 +12,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/dialguard"
 	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
+	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 )
 
 // Reason returns the condition reason for an error of this package or of a request to a workload cluster.
@@ -38,6 +40,19 @@ func Reason(err error) string {
 	default:
 		return v1alpha1.ReasonError
 	}
+}
+
+// forbiddenPause is how long to wait before something is tried again that a cluster's RBAC did not allow.
+const forbiddenPause = time.Minute
+
+// Forbidden returns the outcome for something that the RBAC of a workload cluster does not allow to an object. It waits, because the
+// rights often come right after what needs them, and tries again every minute. Why must hold no secret.
+func Forbidden(object client.Object, why string) loop.Outcome {
+	if object.GetDeletionTimestamp().IsZero() { // a deletion says itself when it is tried again
+		why += "; it is tried again every minute, and at once when the annotation " + v1alpha1.AnnotationReconcileRequestedAt + " gets a new value"
+	}
+
+	return loop.Wait(forbiddenPause, v1alpha1.ReasonForbidden, "%s", why)
 }
 
 // NotFound reports whether the cluster says that an object does not exist, or the namespace that it was to be made in. client-go

@@ -9,6 +9,7 @@ import (
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/clusteraccess"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm/values"
 	"omni.texashpc.com/omni-cluster-operator/pkg/limiter"
@@ -27,8 +28,8 @@ func (r *reconciler) explainCluster(s *scope, err error) loop.Outcome {
 
 	switch failure.Reason {
 	case helm.ReasonForbidden:
-		return loop.Stall(v1alpha1.ReasonForbidden, "%s; the user of the kubeconfig needs the rights to keep Helm's records (Secrets in namespace %s) and to make what the chart holds",
-			failure.Message, s.release.Spec.Namespace)
+		return clusteraccess.Forbidden(s.release, fmt.Sprintf("%s; the user of the kubeconfig needs the rights to keep Helm's records (Secrets in namespace %s) and to make what the chart holds",
+			failure.Message, s.release.Spec.Namespace))
 	case helm.ReasonRecord:
 		return loop.Stall(v1alpha1.ReasonRecordUnreadable, "%s", failure.Message)
 	case helm.ReasonUnreachable, helm.ReasonTimeout, helm.ReasonInterrupted:

@@ -104,13 +104,46 @@ func TestOutages(t *testing.T) {
 	f.run()
 	f.want(v1alpha1.ConditionReleased, no, v1alpha1.ReasonClusterUnreachable)
 	f.cluster.lost = &helm.Error{Reason: helm.ReasonForbidden, Message: "may not list"}
-	f.run()
-	f.want(v1alpha1.ConditionStalled, yes, v1alpha1.ReasonForbidden)
+	f.wantTriedSoon("may not list")
 	f.cluster.lost = nil
 	f.charts.Close()
 	f.pass(time.Hour)
 	f.run()
 	f.want(v1alpha1.ConditionChartFetched, no, v1alpha1.ReasonRepositoryUnreachable)
+	f.wantActions(helm.ActionInstall)
+}
+
+// wantTriedSoon reconciles, and fails unless something that is forbidden is waited for, and tried again within a minute.
+func (f *fixture) wantTriedSoon(words string) {
+	f.t.Helper()
+
+	if after := f.run().RequeueAfter; after <= 0 || after > time.Minute {
+		f.t.Errorf("it is tried again after %s, want a minute at most", after)
+	}
+
+	message := f.want(v1alpha1.ConditionReconciling, yes, v1alpha1.ReasonForbidden)
+	if !strings.Contains(message, words) || !strings.Contains(message, "tried again every minute") || !strings.Contains(message, v1alpha1.AnnotationReconcileRequestedAt) {
+		f.t.Error(message)
+	}
+}
+
+// A release that is there before the rights of its kubeconfig waits for them, and a second run writes nothing.
+func TestAReleaseBeforeItsRights(t *testing.T) {
+	f := newFixture(t)
+	f.cluster.lost = &helm.Error{Reason: helm.ReasonForbidden, Message: "may not list"}
+	f.wantTriedSoon("may not list")
+
+	before := f.get().ResourceVersion
+
+	f.wantTriedSoon("may not list")
+
+	if after := f.get().ResourceVersion; after != before {
+		t.Error("a second run writes the status again")
+	}
+
+	f.wantActions()
+	f.cluster.lost = nil
+	f.settle()
 	f.wantActions(helm.ActionInstall)
 }
 

@@ -304,7 +304,7 @@ func explain(s *scope, err error) loop.Outcome {
 		return loop.Wait(clusterPause, v1alpha1.ReasonNamespaceNotFound, "namespace %s in the workload cluster is being deleted; the Secret is written when there is a new one",
 			s.sync.Spec.TargetSecretRef.Namespace)
 	case apierrors.IsForbidden(err):
-		return loop.Stall(v1alpha1.ReasonForbidden, "%s", message)
+		return clusteraccess.Forbidden(s.sync, message)
 	}
 
 	if clusteraccess.Unreachable(err) {
