@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	ours "omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // sizes are machines of the cluster c: the control plane, its first worker set, and others by name.
@@ -47,9 +48,11 @@ func documentHazards() []hazard {
 				f.run("delete", "ocl", "c", "--timeout=60s")
 			},
 			then: func(f *fleet) {
-				if patches := f.view("c").Patches; len(patches) != 2 {
+				if patches := f.view("c").Patches; len(patches) != 1 {
 					f.t.Errorf("patches %v", patches)
 				}
+
+				f.waitDisk(f.machines[0], ours.MachineInstallDiskConfigSpec{Disk: "/dev/vda"}, true)
 			},
 		},
 		{
@@ -57,7 +60,7 @@ func documentHazards() []hazard {
 			given:     func(f *fleet) { f.apply(settingsManifest(f.machines[0], "c")) },
 			when:      func(f *fleet) { f.remove("om", f.machines[0]) },
 			says:      []seen{notSynced(v1alpha1.ReasonWaitingToSettle, `ConfigPatch "400-cm-`), ready()},
-			destroyed: []string{"ConfigPatch 000-cm-m0-install-disk", "ConfigPatch 400-cm-m0-net"},
+			destroyed: []string{"ConfigPatch 400-cm-m0-net", "MachineInstallDiskConfig m0"},
 		},
 		{
 			name:      "all pruned at once without orphan",
