@@ -293,13 +293,14 @@ func (r *reconciler) resolveValues(ctx context.Context, s *scope) (loop.Outcome,
 	return loop.Continue(v1alpha1.ReasonSucceeded, "the values have digest %s", merged.Digest()), nil
 }
 
-// values reads and merges all values.
+// values reads and merges all values: those of valuesFrom in their order, then the inline ones, then each text with a targetPath, as
+// Flux does and as helm --set goes over --values.
 func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelease) (values.Values, error) {
 	spec := &release.Spec.Chart
 
 	var (
-		layers []values.Layer
-		size   int
+		layers, placed []values.Layer
+		size           int
 	)
 
 	for i := range spec.ValuesFrom {
@@ -317,14 +318,18 @@ func (r *reconciler) values(ctx context.Context, release *v1alpha1.OmniHelmRelea
 			return values.Values{}, &invalid{fmt.Sprintf("%s: with the values before it, it has more than %d bytes: make them smaller", layer.From, values.MaxBytes)}
 		}
 
-		layers = append(layers, *layer)
+		if layer.TargetPath != "" {
+			placed = append(placed, *layer)
+		} else {
+			layers = append(layers, *layer)
+		}
 	}
 
 	if spec.Values != nil {
 		layers = append(layers, values.Layer{From: "spec.chart.values", Text: spec.Values.Raw})
 	}
 
-	merged, err := values.Merge(ctx, layers)
+	merged, err := values.Merge(ctx, append(layers, placed...))
 	if ctx.Err() != nil {
 		return values.Values{}, fmt.Errorf("read the values: %w", ctx.Err())
 	}

@@ -139,6 +139,27 @@ func TestValues(t *testing.T) {
 	}
 }
 
+// A text that a targetPath places goes over the inline values, wherever its reference stands, as in Flux.
+func TestATargetPathWins(t *testing.T) {
+	r := &reconciler{live: fake.NewClientBuilder().WithObjects(testObjects()...).Build()}
+
+	values, err := r.values(t.Context(), newTestRelease(v1alpha1.HelmChart{
+		Values: &v1alpha1.FreeForm{Raw: []byte(`{"auth":{"token":"inline","user":"inline"},"a":"inline"}`)},
+		ValuesFrom: []v1alpha1.HelmValuesReference{
+			{Kind: v1alpha1.ValuesSecret, Name: "values", Key: "token", TargetPath: "auth.token"},
+			{Kind: v1alpha1.ValuesConfigMap, Name: "values"},
+		},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	want := map[string]any{"auth": map[string]any{"token": "canary", "user": "inline"}, "a": "inline"}
+	if diff := cmp.Diff(want, values.Tree()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // One large object that is named again and again is not held once for each time.
 func TestManyReferencesToLargeValues(t *testing.T) {
 	large := &corev1.ConfigMap{

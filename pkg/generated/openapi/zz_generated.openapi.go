@@ -4582,7 +4582,7 @@ func schema_pkg_apis_omni_v1alpha1_HelmValuesReference(ref common.ReferenceCallb
 					},
 					"targetPath": {
 						SchemaProps: spec.SchemaProps{
-							Description: "targetPath places the text as one value at this dotted path, instead of merging it.",
+							Description: "targetPath places the text as one value at this dotted path, instead of merging it. It goes over values and all other sources.",
 							Type:        []string{"string"},
 							Format:      "",
 						},

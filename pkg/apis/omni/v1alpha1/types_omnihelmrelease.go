@@ -200,7 +200,7 @@ type HelmValuesReference struct {
 	// +optional
 	Key string `json:"key,omitempty"`
 
-	// targetPath places the text as one value at this dotted path, instead of merging it.
+	// targetPath places the text as one value at this dotted path, instead of merging it. It goes over values and all other sources.
 	// +optional
 	TargetPath string `json:"targetPath,omitempty"`
 

@@ -33,7 +33,7 @@ type HelmValuesReferenceApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// key inside the object. Defaults to values.yaml.
 	Key *string `json:"key,omitempty"`
-	// targetPath places the text as one value at this dotted path, instead of merging it.
+	// targetPath places the text as one value at this dotted path, instead of merging it. It goes over values and all other sources.
 	TargetPath *string `json:"targetPath,omitempty"`
 	// optional ignores a missing object or key. Defaults to false.
 	Optional *bool `json:"optional,omitempty"`
