@@ -1,11 +1,15 @@
 package validation
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -74,11 +78,64 @@ func WarningsForOmniHelmReleaseUpdate(obj, old *v1alpha1.OmniHelmRelease) []stri
 	// The same chart may come from another place: a repository, an oci:// address, a mirror.
 	base := func(chart string) string { return chart[strings.LastIndex(chart, "/")+1:] }
 
+	warnings := warningsForLostNulls(obj, old)
+
 	if name := base(obj.Spec.Chart.Chart); name != base(old.Spec.Chart.Chart) {
-		return []string{warning(field.NewPath("spec", "chart", "chart"), fmt.Sprintf("another chart: Helm deletes the objects that %.30q does not have", name))}
+		warnings = append(warnings, warning(field.NewPath("spec", "chart", "chart"), fmt.Sprintf("another chart: Helm deletes the objects that %.30q does not have", name)))
 	}
 
-	return nil
+	return warnings
+}
+
+// warningsForLostNulls returns warnings about each null in the values of a manifest that a client-side apply has just sent and that
+// did not arrive: the apply sends a merge patch, in which a null removes the member.
+func warningsForLostNulls(obj, old *v1alpha1.OmniHelmRelease) []string {
+	text := obj.Annotations[corev1.LastAppliedConfigAnnotation]
+	if text == old.Annotations[corev1.LastAppliedConfigAnnotation] || !strings.Contains(text, "null") {
+		return nil
+	}
+
+	var manifest v1alpha1.OmniHelmRelease
+	if json.Unmarshal([]byte(text), &manifest) != nil || manifest.Spec.Chart.Values == nil {
+		return nil
+	}
+
+	var applied, arrived map[string]any
+	if json.Unmarshal(manifest.Spec.Chart.Values.Raw, &applied) != nil ||
+		obj.Spec.Chart.Values != nil && json.Unmarshal(obj.Spec.Chart.Values.Raw, &arrived) != nil {
+		return nil
+	}
+
+	lost := lostNulls(applied, arrived, field.NewPath("spec", "chart", "values"))
+
+	var warnings []string
+	for _, at := range lost[:min(len(lost), maxNumberWarnings)] {
+		warnings = append(warnings, warning(at, "client-side apply loses a null; use kubectl apply --server-side"))
+	}
+
+	return warnings
+}
+
+// lostNulls returns the paths of the nulls of one object that another does not have, sorted. A merge patch replaces lists as a whole,
+// so those in lists arrive.
+func lostNulls(applied, arrived map[string]any, path *field.Path) []*field.Path {
+	var lost []*field.Path
+
+	for _, name := range slices.Sorted(maps.Keys(applied)) {
+		value, has := arrived[name]
+
+		switch within := applied[name].(type) {
+		case nil:
+			if !has {
+				lost = append(lost, path.Child(name))
+			}
+		case map[string]any:
+			below, _ := value.(map[string]any)
+			lost = append(lost, lostNulls(within, below, path.Child(name))...)
+		}
+	}
+
+	return lost
 }
 
 // warningsForReleaseActions returns warnings about the settings of Helm actions.

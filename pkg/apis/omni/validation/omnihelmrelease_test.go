@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -213,6 +215,42 @@ func TestWarningsForOmniHelmRelease(t *testing.T) {
 		"spec.atomic: the older name of rollbackOnFailure; use that",
 		"spec.maxHistory: 0 keeps every revision, a Secret each in the workload cluster",
 	})
+}
+
+// A client-side apply says in an annotation what it was to apply, and sends a patch, in which a null removes what it names.
+func TestWarningsForLostNulls(t *testing.T) {
+	manifest := func(values string) string {
+		return `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniHelmRelease","metadata":{"name":"a"},"spec":{"chart":{"chart":"demo","values":` + values + `}}}`
+	}
+
+	for name, test := range map[string]struct {
+		before, applied, arrived string
+		want                     []string
+	}{
+		"lost": {"", manifest(`{"a":null,"b":{"c":null,"d":1},"e":{"f":null}}`), `{"b":{"d":1}}`, []string{
+			"spec.chart.values.a: client-side apply loses a null; use kubectl apply --server-side",
+			"spec.chart.values.b.c: client-side apply loses a null; use kubectl apply --server-side",
+			"spec.chart.values.e.f: client-side apply loses a null; use kubectl apply --server-side",
+		}},
+		"no values are left":        {"", manifest(`{"a":null}`), "", []string{"spec.chart.values.a: client-side apply loses a null; use kubectl apply --server-side"}},
+		"arrived":                   {"", manifest(`{"a":null,"b":[null,{"c":null}]}`), `{"a":null,"b":[null,{"c":null}]}`, nil},
+		"of an apply before":        {manifest(`{"a":null}`), manifest(`{"a":null}`), `{}`, nil},
+		"a text that says null":     {"", manifest(`{"a":"null"}`), `{}`, nil},
+		"no manifest":               {"", "null null", `{}`, nil},
+		"values that are no object": {"", manifest(`[null]`), `{}`, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old, obj := validRelease(), validRelease()
+			old.Annotations, obj.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: test.before}, map[string]string{corev1.LastAppliedConfigAnnotation: test.applied}
+
+			obj.Spec.Chart.Values = nil
+			if test.arrived != "" {
+				obj.Spec.Chart.Values = freeForm(test.arrived)
+			}
+
+			checkWarnings(t, WarningsForOmniHelmReleaseUpdate(obj, old), test.want)
+		})
+	}
 }
 
 func TestWarningsForAnotherChart(t *testing.T) {

@@ -54,8 +54,8 @@ type Descriptor[T Object] struct {
 	// update that changes the spec. Optional.
 	Warnings func(T) []string
 
-	// UpdateWarnings are warnings about what an update takes away, each "path: message". They are given at an update that
-	// changes the spec, before Warnings. Optional.
+	// UpdateWarnings are warnings about what an update takes away or loses, each "path: message". They are given at an update that
+	// changes the spec, before Warnings, and at a client-side apply of another manifest. Optional.
 	UpdateWarnings func(obj, old T) []string
 
 	// Record is called for every write of the main resource, with the user, after the status was reset to the stored

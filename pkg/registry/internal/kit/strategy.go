@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -134,15 +135,19 @@ func (s strategy[T]) WarningsOnCreate(_ context.Context, obj runtime.Object) []s
 }
 
 // WarningsOnUpdate returns the kind's warnings and advice if the spec changed: whoever only adds a finalizer or sets a label need
-// not see it again.
+// not see it again. What a client-side apply loses on its way may leave the spec as it was.
 func (s strategy[T]) WarningsOnUpdate(ctx context.Context, obj, old runtime.Object) []string {
-	if !newGeneration(obj.(T), old.(T)) {
-		return nil
-	}
+	updated, previous := obj.(T), old.(T)
+	changed := newGeneration(updated, previous)
+	applied := updated.GetAnnotations()[corev1.LastAppliedConfigAnnotation] != previous.GetAnnotations()[corev1.LastAppliedConfigAnnotation]
 
 	var warnings []string
-	if s.descriptor.UpdateWarnings != nil {
-		warnings = s.descriptor.UpdateWarnings(obj.(T), old.(T))
+	if s.descriptor.UpdateWarnings != nil && (changed || applied) {
+		warnings = s.descriptor.UpdateWarnings(updated, previous)
+	}
+
+	if !changed {
+		return warnings
 	}
 
 	return append(warnings, s.WarningsOnCreate(ctx, obj)...)
