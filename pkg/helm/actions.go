@@ -57,7 +57,7 @@ func (c *Client) install(x *execution) error {
 
 	install := action.NewInstall(x.config)
 	install.ReleaseName, install.Namespace = c.target.Name, c.target.Namespace
-	install.Labels = x.request.labels(x.storage.original)
+	install.Labels = x.labels()
 	install.Replace = true // over attempts that failed
 	install.ForceConflicts, x.guard.ServerSide = true, true
 	install.Timeout, install.WaitForJobs = x.request.Settings.Timeout, x.request.Settings.WaitForJobs
@@ -107,9 +107,13 @@ func (c *Client) upgrade(x *execution) error {
 
 	upgrade := action.NewUpgrade(x.config)
 	upgrade.Namespace = c.target.Namespace
-	upgrade.Labels = x.request.labels(x.storage.original)
+	upgrade.Labels = x.labels()
+
 	// Helm carries labels over from the last revision; "null" takes them off.
-	upgrade.Labels[labelTested], upgrade.Labels[labelInterrupted] = "null", "null"
+	for _, name := range []string{labelTested, labelInterrupted, labelUnchecked} {
+		upgrade.Labels[name] = cmp.Or(upgrade.Labels[name], "null")
+	}
+
 	upgrade.ResetValues = true // or empty values would mean those of the last revision
 	upgrade.MaxHistory = x.request.Settings.MaxHistory
 	upgrade.Timeout, upgrade.WaitForJobs = x.request.Settings.Timeout, x.request.Settings.WaitForJobs

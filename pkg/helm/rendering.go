@@ -67,7 +67,7 @@ func (c *Client) prepare(x *execution, release render.Release, crds bool) (*char
 
 	prerendered, functions := prerenderedChart(answer.Chart, files)
 	x.config.CustomTemplateFuncs = functions
-	x.storage.prerendered, x.storage.original = prerendered, answer.Chart
+	x.storage.prerendered, x.storage.original, x.storage.unchecked = prerendered, answer.Chart, len(answer.Unchecked) > 0
 
 	return prerendered, nil
 }

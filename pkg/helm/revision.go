@@ -46,6 +46,8 @@ const (
 	labelTested = labelPrefix + "tested"
 	// labelInterrupted marks a revision whose action was not finished and did not fail.
 	labelInterrupted = labelPrefix + "interrupted"
+	// labelUnchecked marks a revision whose values were not checked against a schema of its chart.
+	labelUnchecked = labelPrefix + "values-unchecked"
 	// labelLeftUninstalling marks a revision that an uninstall has left without a result, and that was unlocked. It holds the
 	// number of the revision: another client's next revision has a copy, which says nothing.
 	labelLeftUninstalling = labelPrefix + "left-uninstalling"
@@ -113,6 +115,9 @@ type Revision struct {
 	Tested Tested
 	// Interrupted tells that the action was ended by a stop of the controller and not by a failure.
 	Interrupted bool
+	// Unchecked tells that the values were not checked against a schema of the chart or of its subcharts, because the schema is broken
+	// or refers to something outside the chart.
+	Unchecked bool
 	// LeftUninstalling tells that an uninstall was begun that never ended, and whose lock was taken off.
 	LeftUninstalling bool
 	// Created is when the record was made, by the workload cluster's clock, to the second.
@@ -319,7 +324,7 @@ func parseRevision(record *metav1.PartialObjectMetadata) (Revision, bool) {
 		Number: number, Status: Status(record.Labels["status"]), Generation: generation,
 		Content: record.Labels[labelContent], Attempt: record.Labels[labelAttempt], Owner: record.Labels[labelOwner], Hub: record.Labels[labelHub], Process: record.Labels[labelProcess],
 		ChartVersion: strings.ReplaceAll(record.Labels[labelChartVersion], "_", "+"), Tested: Tested(record.Labels[labelTested]),
-		Interrupted: record.Labels[labelInterrupted] != "", LeftUninstalling: left, Created: created, Modified: modified, Written: written,
+		Interrupted: record.Labels[labelInterrupted] != "", Unchecked: record.Labels[labelUnchecked] != "", LeftUninstalling: left, Created: created, Modified: modified, Written: written,
 	}, true
 }
 

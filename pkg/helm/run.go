@@ -260,10 +260,15 @@ func rendering(x *execution) (context.Context, func()) {
 }
 
 // labels are those of the record that the action makes.
-func (r *Request) labels(made *chart.Chart) map[string]string {
-	labels := map[string]string{labelContent: r.Wanted.Content, labelAttempt: r.Wanted.Attempt, labelOwner: r.Wanted.Owner, labelHub: r.Wanted.Hub}
+func (x *execution) labels() map[string]string {
+	wanted := &x.request.Wanted
+	labels := map[string]string{labelContent: wanted.Content, labelAttempt: wanted.Attempt, labelOwner: wanted.Owner, labelHub: wanted.Hub}
 
-	labels[labelChartVersion] = versionLabel(made.Metadata.Version)
+	labels[labelChartVersion] = versionLabel(x.storage.original.Metadata.Version)
+
+	if x.storage.unchecked {
+		labels[labelUnchecked] = "true"
+	}
 
 	return labels
 }

@@ -82,6 +82,8 @@ type resumable struct {
 	goesOn *releasev1.Release
 	// prerendered is what Helm takes for the chart, original what is recorded instead; nil if no chart is needed.
 	prerendered, original *chart.Chart
+	// unchecked is true if the values were not checked against a schema of that chart.
+	unchecked bool
 	// list tells which revisions there are.
 	list func() (Observed, error)
 	// keep says why no record may be removed; nil, or a nil error, if one may be.

@@ -8,6 +8,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/helm"
+	"omni.texashpc.com/omni-cluster-operator/test/chartserver"
 )
 
 // asJSON makes a configuration whose requests ask for JSON only, as package clusteraccess has them ask.
@@ -77,6 +78,35 @@ func TestAList(t *testing.T) {
 				t.Errorf("left behind: first %v, third %v", r.has("first"), r.has("third"))
 			}
 		})
+	}
+}
+
+// A revision says whether its values were checked; the next one has a word of its own.
+func TestASchemaThatLeadsOutside(t *testing.T) {
+	r := newRelease(t)
+	chart := func(version, schema string) chartserver.Chart {
+		made := chartserver.ConfigMapChart("demo", version)
+		made.Files["values.schema.json"] = schema
+
+		return made
+	}
+	outside := `{"properties":{"a":{"$ref":"https://schemas.example.com/a.json"}}}`
+
+	for _, step := range []struct {
+		action          helm.Action
+		version, schema string
+		unchecked       bool
+	}{
+		{helm.ActionInstall, "1.0.0", outside, true},
+		{helm.ActionUpgrade, "1.0.1", outside, true},
+		{helm.ActionUpgrade, "1.0.2", `{"type":"object"}`, false},
+		{helm.ActionUpgrade, "1.0.3", outside, true},
+	} {
+		r.want(step.action, chart(step.version, step.schema), "a: 1")
+
+		if got := r.observe().Latest().Unchecked; got != step.unchecked {
+			t.Errorf("%s: unchecked is %v", step.version, got)
+		}
 	}
 }
 

@@ -37,7 +37,7 @@ func (r *reconciler) release(ctx context.Context, s *scope) (loop.Outcome, error
 	case helm.ActionNone, helm.ActionTest:
 		s.done = true
 
-		return loop.Continue(v1alpha1.ReasonDeployed, "%s", deployed(s)), nil
+		return loop.Continue(v1alpha1.ReasonDeployed, "%s%s", deployed(s), unchecked(s.latest())), nil
 	case helm.ActionWait:
 		return loop.Wait(s.decision.After, v1alpha1.ReasonLocked, "%s", s.decision.Why), nil
 	case helm.ActionStall:
@@ -224,6 +224,15 @@ func details(ctx context.Context, s *scope, revision int) (helm.Details, error) 
 // deployed returns the message about the deployed revision.
 func deployed(s *scope) string {
 	return fmt.Sprintf("revision %d of release %s is deployed: chart %s %s", s.latest().Number, fullName(s.release), s.resolved.Name, s.resolved.Version)
+}
+
+// unchecked returns what to say of values that no schema was asked about; empty if there is nothing to say.
+func unchecked(latest *helm.Revision) string {
+	if !latest.Unchecked {
+		return ""
+	}
+
+	return ". The values are not checked against a values.schema.json of the chart: it is broken, or refers to something outside the chart"
 }
 
 // fullName returns the namespace and name of the release in the workload cluster.
