@@ -37,11 +37,9 @@ kube::codegen::gen_client --with-watch --with-applyconfig \
   --output-dir "$ROOT/pkg/generated" --output-pkg "$THIS/pkg/generated" \
   --boilerplate "$BOILERPLATE" "$ROOT/pkg/apis"
 
-# The generator of apply configurations writes omitempty whatever the types say. An empty list that means something else than
-# an unset one would be dropped.
-for field in $(sed -nE 's/.* \[\].*json:"([A-Za-z]+),omitzero".*/\1/p' "$ROOT"/pkg/apis/omni/v1alpha1/types_*.go | sort -u); do
-  sed -i "s/json:\"$field,omitempty\"/json:\"$field,omitzero\"/" "$ROOT"/pkg/generated/applyconfiguration/omni/v1alpha1/*.go
-done
+# The generator of apply configurations writes omitempty whatever the types say. An empty list or map would be dropped, which is
+# another manifest than one without it.
+sed -i -E '/^\s+[A-Za-z]+ +(\[\]|map\[)/ s/,omitempty"/,omitzero"/' "$ROOT"/pkg/generated/applyconfiguration/omni/v1alpha1/*.go
 
 go run ./hack/docgen "$ROOT"
 go run ./hack/chartdoc "$ROOT/artifacts/chart/omni-cluster-operator"

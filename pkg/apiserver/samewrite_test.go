@@ -2,6 +2,7 @@ package apiserver_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -18,8 +19,41 @@ func versionsOf(t *testing.T, object map[string]any) [2]any {
 	return [2]any{metadata["generation"], metadata["resourceVersion"]}
 }
 
-// TestSameApplyWritesNothing: the stored object does not have a manifest's empty map, and that counts as no
-// difference.
+// TestEmptyMapsAreStored: an empty map or list comes back as it was written by each way of writing, with a new generation, as it does from a
+// custom resource. kubectl apply and Argo CD compare the object with the manifest, and would see a difference each time.
+func TestEmptyMapsAreStored(t *testing.T) {
+	s := startServer(t)
+
+	const (
+		base = `{"apiVersion":"omni.texashpc.com/v1alpha1","kind":"OmniMachine","metadata":{"name":%q},"spec":{"clusterRef":{"name":"c"},"machineID":"11111111-2222-3333-4444-555555555555"%s}}`
+		with = `"labels":{},"annotations":{},"patches":[],"install":{}`
+		url  = "/apis/omni.texashpc.com/v1alpha1/namespaces/default/omnimachines"
+	)
+
+	for name, write := range map[string]struct{ content, body string }{
+		"merge":     {"application/merge-patch+json", `{"spec":{` + with + `}}`},
+		"strategic": {"application/strategic-merge-patch+json", `{"spec":{` + with + `}}`},
+		"json":      {"application/json-patch+json", `[{"op":"add","path":"/spec/labels","value":{}},{"op":"add","path":"/spec/annotations","value":{}},{"op":"add","path":"/spec/patches","value":[]},{"op":"add","path":"/spec/install","value":{}}]`},
+		"apply":     {"application/apply-patch+yaml", fmt.Sprintf(base, "apply", ","+with)},
+	} {
+		s.mustCall(t, http.StatusCreated, http.MethodPost, url, "application/json", fmt.Sprintf(base, name, ""))
+
+		for generation := range 2 {
+			object := s.mustCall(t, http.StatusOK, http.MethodPatch, url+"/"+name+"?fieldManager=a", write.content, write.body)
+			spec, _ := object["spec"].(map[string]any)
+
+			if got := object["metadata"].(map[string]any)["generation"]; got != json.Number("2") && got != float64(2) { // every object has metadata
+				t.Errorf("%s: generation %v after %d writes", name, got, generation+1)
+			}
+
+			if fmt.Sprint(spec["labels"], spec["annotations"], spec["patches"], spec["install"]) != "map[] map[] [] map[]" {
+				t.Errorf("%s: %v", name, spec)
+			}
+		}
+	}
+}
+
+// TestSameApplyWritesNothing: an apply of the same empty maps is no change.
 func TestSameApplyWritesNothing(t *testing.T) {
 	s := startServer(t)
 

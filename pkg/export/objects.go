@@ -292,7 +292,11 @@ func (m *maker) makeMachine(document *machineDocument) error {
 			Locked:     document.Locked,
 		},
 	}
-	machine.Spec.Install = v1alpha1.MachineInstall{Disk: document.Install.Disk, DiskSelector: document.Install.DiskSelector}
+
+	if install := (v1alpha1.MachineInstall{Disk: document.Install.Disk, DiskSelector: document.Install.DiskSelector}); install != (v1alpha1.MachineInstall{}) {
+		machine.Spec.Install = &install
+	}
+
 	machine.Spec.Labels, machine.Spec.Annotations = document.Labels, unmarked(document.Annotations)
 	machine.Spec.Patches = patches
 	machine.Spec.SystemExtensions, machine.Spec.KernelArgs = document.SystemExtensions, document.KernelArgs

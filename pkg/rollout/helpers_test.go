@@ -37,13 +37,13 @@ func seconds(t time.Time) *metav1.Time { return &metav1.Time{Time: t} }
 
 // policyOf makes a policy with the stages canary, stage and prod that has been evaluated.
 func policyOf(changes ...func(*v1alpha1.OmniRolloutPolicy)) *v1alpha1.OmniRolloutPolicy {
-	tier := func(value string) *metav1.LabelSelector {
-		return &metav1.LabelSelector{MatchLabels: map[string]string{"tier": value}}
+	tier := func(value string) *v1alpha1.ClusterSelector {
+		return &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"tier": value}}
 	}
 	object := &v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "production", Namespace: "fleet", Generation: 3},
 		Spec: v1alpha1.OmniRolloutPolicySpec{
-			ClusterSelector: &metav1.LabelSelector{},
+			ClusterSelector: &v1alpha1.ClusterSelector{},
 			Stages: []v1alpha1.RolloutStage{
 				{Name: "canary", ClusterSelector: tier("canary")}, {Name: "stage", ClusterSelector: tier("stage")}, {Name: "prod"},
 			},

@@ -69,8 +69,8 @@ func New(object *v1alpha1.OmniRolloutPolicy) (*Policy, error) {
 	return p, nil
 }
 
-func selectorOf(selector *metav1.LabelSelector) (labels.Selector, error) {
-	return metav1.LabelSelectorAsSelector(selector) // nil selects nothing
+func selectorOf(selector *v1alpha1.ClusterSelector) (labels.Selector, error) {
+	return metav1.LabelSelectorAsSelector(selector.LabelSelector()) // nil selects nothing
 }
 
 func checkShares(one v1alpha1.RolloutStage) error {

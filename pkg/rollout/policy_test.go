@@ -16,7 +16,7 @@ import (
 // A policy that was stored under other rules, or that names a time zone of another build, lets nothing begin: it is not taken for
 // one without windows, shares or selectors.
 func TestPolicyThatCannotBeUnderstood(t *testing.T) {
-	nearly := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Nearly", Values: []string{"a"}}}}
+	nearly := &v1alpha1.ClusterSelector{MatchExpressions: []v1alpha1.ClusterSelectorRequirement{{Key: "tier", Operator: "Nearly", Values: []string{"a"}}}}
 	window := func(zone, start, duration string) []v1alpha1.MaintenanceWindow {
 		return []v1alpha1.MaintenanceWindow{{Days: []v1alpha1.Weekday{v1alpha1.Monday}, TimeZone: zone, Start: start, Duration: v1alpha1.Duration(duration)}}
 	}

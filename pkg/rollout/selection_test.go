@@ -14,12 +14,12 @@ func policyFor(name, team string) v1alpha1.OmniRolloutPolicy {
 	return *policyOf(func(p *v1alpha1.OmniRolloutPolicy) {
 		p.Name, p.UID, p.Generation = name, "uid", 1
 
-		selector := metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpIn}
+		selector := v1alpha1.ClusterSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpIn}
 		if team != "" {
 			selector.Values = []string{team}
 		}
 
-		p.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{selector}}
+		p.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchExpressions: []v1alpha1.ClusterSelectorRequirement{selector}}
 	})
 }
 

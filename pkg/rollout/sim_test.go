@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/test/foreigntest"
 )
@@ -33,7 +31,7 @@ func newWorld(t testing.TB, seed uint64, sizes []int, stages []rules, most int) 
 			Name: rules.name, MaxConcurrent: share(rules.most), MinQualified: share(rules.needed), SoakTime: v1alpha1.Duration(rules.soak.String()),
 		}
 		if number < len(stages)-1 {
-			stage.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"tier": rules.name}}
+			stage.ClusterSelector = &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"tier": rules.name}}
 		}
 
 		if len(rules.days) > 0 {

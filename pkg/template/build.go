@@ -212,7 +212,7 @@ func (b builder) machine(machine *v1alpha1.OmniMachine) (*machineDocument, error
 		KernelArgs:       spec.KernelArgs,
 	}
 
-	if spec.Install != (v1alpha1.MachineInstall{}) {
+	if spec.Install != nil && *spec.Install != (v1alpha1.MachineInstall{}) {
 		document.Install = &installSection{Disk: spec.Install.Disk, DiskSelector: spec.Install.DiskSelector}
 	}
 

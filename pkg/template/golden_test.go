@@ -68,7 +68,7 @@ func TestInstallDisk(t *testing.T) {
 	} {
 		input := loadInput(t, "full")
 		for i := range input.Machines {
-			input.Machines[i].Spec.Install = install
+			input.Machines[i].Spec.Install = &install
 		}
 
 		if text := string(render(t, input, nil)); !strings.Contains(text, want) {

@@ -164,7 +164,7 @@ func fiftyMachines(t testing.TB) Input {
 
 	for i := range 50 {
 		object := machine(id(i), "")
-		object.Spec.Install.Disk = "/dev/sda"
+		object.Spec.Install = &v1alpha1.MachineInstall{Disk: "/dev/sda"}
 
 		network := freeForm(t, fmt.Sprintf(
 			`{"machine":{"network":{"hostname":"node-%d","interfaces":[{"interface":"eth0","addresses":["10.0.0.%d/24"],"mtu":9000}]}}}`, i, i))

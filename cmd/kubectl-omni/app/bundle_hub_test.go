@@ -94,9 +94,9 @@ func TestRedactionOfNodes(t *testing.T) {
 	s.put("omniclusters", cluster)
 
 	policy := policyOf(s).DeepCopy()
-	policy.Spec.ClusterSelector = &metav1.LabelSelector{
+	policy.Spec.ClusterSelector = &v1alpha1.ClusterSelector{
 		MatchLabels:      map[string]string{"team.corp.example/owner": "us"},
-		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: metav1.LabelSelectorOpIn, Values: []string{"rack8-wanted"}}},
+		MatchExpressions: []v1alpha1.ClusterSelectorRequirement{{Key: "kubernetes.io/hostname", Operator: metav1.LabelSelectorOpIn, Values: []string{"rack8-wanted"}}},
 	}
 	s.put("omnirolloutpolicies", policy)
 

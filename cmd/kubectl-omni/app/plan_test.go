@@ -65,7 +65,7 @@ func TestPlanWithoutPolicy(t *testing.T) {
 	selects := func(labels map[string]string) func(*session) {
 		return func(s *session) {
 			policy := policyOf(s).DeepCopy()
-			policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: labels}
+			policy.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchLabels: labels}
 			s.put("omnirolloutpolicies", policy)
 		}
 	}
@@ -90,7 +90,7 @@ func TestPlanWithoutPolicy(t *testing.T) {
 		}, says: none},
 		"a policy that cannot be read": {prepare: func(s *session) {
 			policy := policyOf(s).DeepCopy()
-			policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Unheard"}}}
+			policy.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchExpressions: []v1alpha1.ClusterSelectorRequirement{{Key: "tier", Operator: "Unheard"}}}
 			s.put("omnirolloutpolicies", policy)
 		}, silent: "No OmniRolloutPolicy"},
 		"no changes":   {prepare: selects(map[string]string{"tier": "prod"}), args: []string{"plan", "quiet"}, silent: "OmniRolloutPolicy"},

@@ -49,7 +49,7 @@ func newMachineWithSettings(machine string) *v1alpha1.OmniMachine {
 		ObjectMeta: meta(machine, types.UID("uid-"+machine)),
 		Spec: v1alpha1.OmniMachineSpec{
 			ClusterRef: v1alpha1.LocalObjectReference{Name: testCluster},
-			Install:    v1alpha1.MachineInstall{Disk: "/dev/vda"},
+			Install:    &v1alpha1.MachineInstall{Disk: "/dev/vda"},
 			MachineConfiguration: v1alpha1.MachineConfiguration{
 				Patches:          []v1alpha1.Patch{{Name: "swap", Inline: &v1alpha1.FreeForm{Raw: []byte(`{"machine":{"sysctls":{"vm.swappiness":"1"}}}`)}}},
 				SystemExtensions: []string{"siderolabs/iscsi-tools"},

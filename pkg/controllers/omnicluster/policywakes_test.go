@@ -20,7 +20,7 @@ func prodPolicy(changes ...func(*v1alpha1.OmniRolloutPolicy)) *v1alpha1.OmniRoll
 	policy := &v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: testNamespace, Name: "production", Generation: 2},
 		Spec: v1alpha1.OmniRolloutPolicySpec{
-			ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}},
+			ClusterSelector: &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"tier": "prod"}},
 			Stages:          []v1alpha1.RolloutStage{{Name: "all"}},
 		},
 		Status: v1alpha1.OmniRolloutPolicyStatus{

@@ -20,7 +20,7 @@ func (f *fixture) second() {
 	f.create(&v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: meta("second", "uid-second"),
 		Spec: v1alpha1.OmniRolloutPolicySpec{
-			ClusterSelector: &metav1.LabelSelector{}, Stages: []v1alpha1.RolloutStage{{Name: "all"}},
+			ClusterSelector: &v1alpha1.ClusterSelector{}, Stages: []v1alpha1.RolloutStage{{Name: "all"}},
 		},
 		Status: v1alpha1.OmniRolloutPolicyStatus{ReconcileStatus: v1alpha1.ReconcileStatus{ObservedGeneration: 1}},
 	})

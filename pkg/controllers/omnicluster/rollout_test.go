@@ -53,7 +53,7 @@ func (f *fixture) govern(kinds ...v1alpha1.ChangeKind) {
 	f.create(&v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: meta(testPolicy, "uid-policy"),
 		Spec: v1alpha1.OmniRolloutPolicySpec{
-			ClusterSelector: &metav1.LabelSelector{}, Changes: kinds, Stages: []v1alpha1.RolloutStage{{Name: "all"}},
+			ClusterSelector: &v1alpha1.ClusterSelector{}, Changes: kinds, Stages: []v1alpha1.RolloutStage{{Name: "all"}},
 		},
 		Status: v1alpha1.OmniRolloutPolicyStatus{ReconcileStatus: v1alpha1.ReconcileStatus{ObservedGeneration: 1}},
 	})

@@ -87,7 +87,7 @@ func TestRunWithoutASlotTellsNothing(t *testing.T) {
 
 	policy := &v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: meta("fleet", "uid-fleet"),
-		Spec:       v1alpha1.OmniRolloutPolicySpec{ClusterSelector: &metav1.LabelSelector{}, Stages: []v1alpha1.RolloutStage{{Name: "all"}}},
+		Spec:       v1alpha1.OmniRolloutPolicySpec{ClusterSelector: &v1alpha1.ClusterSelector{}, Stages: []v1alpha1.RolloutStage{{Name: "all"}}},
 	}
 	f.create(policy)
 

@@ -57,7 +57,7 @@ func newLastLook() (lastLook, consent.Decision) {
 	policy := &v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "fleet", Namespace: cluster.Namespace, Generation: 3},
 		Spec: v1alpha1.OmniRolloutPolicySpec{
-			ClusterSelector: &metav1.LabelSelector{},
+			ClusterSelector: &v1alpha1.ClusterSelector{},
 			Stages: []v1alpha1.RolloutStage{{
 				Name: "all", Windows: []v1alpha1.MaintenanceWindow{{Days: []v1alpha1.Weekday{"Wed"}, Start: "11:00", Duration: "2h", TimeZone: "UTC"}},
 			}},
@@ -116,7 +116,7 @@ func TestIsTurn(t *testing.T) {
 		"the policy has not been observed": {change: func(l *lastLook) { l.policy.Generation++ }},
 		"the policy is gone":               {change: func(l *lastLook) { l.policy.Name = "another" }},
 		"it selects the cluster no more": {change: spec(func(s *v1alpha1.OmniRolloutPolicySpec) {
-			s.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			s.ClusterSelector = &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"a": "b"}}
 		})},
 		"the cluster is in another stage": {change: spec(func(s *v1alpha1.OmniRolloutPolicySpec) { s.Stages[0].Name = "renamed" })},
 		"a second policy selects it": {change: func(l *lastLook) {
@@ -124,7 +124,7 @@ func TestIsTurn(t *testing.T) {
 			l.second.Name = "a-second"
 		}},
 		"the cluster has another label now": {change: func(l *lastLook) {
-			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "free", Operator: metav1.LabelSelectorOpDoesNotExist}}}
+			l.policy.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchExpressions: []v1alpha1.ClusterSelectorRequirement{{Key: "free", Operator: metav1.LabelSelectorOpDoesNotExist}}}
 			l.cluster.Labels = map[string]string{"free": "yes"}
 		}},
 		"somebody failed":                 {change: func(l *lastLook) { l.policy.Status.FailedCount = 1 }},
@@ -306,13 +306,13 @@ func TestANewPolicyHolds(t *testing.T) {
 		"a new policy":          {stored: true},
 		"a policy that is gone": {cached: true},
 		"a policy that does not select": {stored: true, want: true, change: func(l *lastLook) {
-			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			l.policy.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"a": "b"}}
 		}},
 		"a new label": {cached: true, stored: true, labels: map[string]string{"a": "b"}, change: func(l *lastLook) {
-			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			l.policy.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"a": "b"}}
 		}},
 		"another new label": {cached: true, stored: true, want: true, labels: map[string]string{"a": "c"}, change: func(l *lastLook) {
-			l.policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
+			l.policy.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"a": "b"}}
 		}},
 		"a cluster whose status was lost": {stored: true, ours: true, change: func(l *lastLook) { l.cluster.Status = v1alpha1.OmniClusterStatus{} }},
 		"a cluster that was never Ready":  {stored: true, want: true, change: func(l *lastLook) { l.cluster.Status = v1alpha1.OmniClusterStatus{} }},

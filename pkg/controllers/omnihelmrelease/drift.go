@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -124,9 +125,10 @@ func ignored(rules []v1alpha1.DriftIgnore) []drift.Ignore {
 	var ignores []drift.Ignore
 
 	for _, rule := range rules {
+		target := ptr.Deref(rule.Target, v1alpha1.DriftTarget{})
 		ignores = append(ignores, drift.Ignore{
-			Group: rule.Target.Group, Version: rule.Target.Version, Kind: rule.Target.Kind,
-			Namespace: rule.Target.Namespace, Name: rule.Target.Name, Paths: rule.Paths,
+			Group: target.Group, Version: target.Version, Kind: target.Kind,
+			Namespace: target.Namespace, Name: target.Name, Paths: rule.Paths,
 		})
 	}
 

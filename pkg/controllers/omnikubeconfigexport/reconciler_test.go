@@ -89,7 +89,7 @@ func TestWhatAsksForANewKubeconfig(t *testing.T) {
 		"renewBefore":       {func(s *v1alpha1.OmniKubeconfigExportSpec) { s.RenewBefore = "5h" }, 1},
 		"target":            {func(s *v1alpha1.OmniKubeconfigExportSpec) { s.TargetSecretRef.Name = "other" }, 2},
 		"labels": {func(s *v1alpha1.OmniKubeconfigExportSpec) {
-			s.SecretTemplate.Labels = map[string]string{"team": "a"}
+			s.SecretTemplate = &v1alpha1.SecretTemplate{Labels: map[string]string{"team": "a"}}
 		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -108,12 +108,12 @@ func TestWhatAsksForANewKubeconfig(t *testing.T) {
 func TestSecretTemplate(t *testing.T) {
 	f := newFixture(t)
 	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) {
-		s.SecretTemplate = v1alpha1.SecretTemplate{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "x"}}
+		s.SecretTemplate = &v1alpha1.SecretTemplate{Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"note": "x"}}
 	})
 	f.ready()
 	f.editSecret("target", func(s *corev1.Secret) { s.Labels["somebody"] = "else" })
 	f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) {
-		s.SecretTemplate = v1alpha1.SecretTemplate{Labels: map[string]string{"stage": "b"}}
+		s.SecretTemplate = &v1alpha1.SecretTemplate{Labels: map[string]string{"stage": "b"}}
 	})
 	f.ready()
 
@@ -185,7 +185,9 @@ func TestTwoWritersOfTheSecret(t *testing.T) {
 	for name, end := range map[string]func(*fixture){
 		"a minute passes": func(f *fixture) { f.now = f.now.Add(time.Minute) },
 		"the spec changes": func(f *fixture) {
-			f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) { s.SecretTemplate.Labels = map[string]string{"team": "a"} })
+			f.edit(func(s *v1alpha1.OmniKubeconfigExportSpec) {
+				s.SecretTemplate = &v1alpha1.SecretTemplate{Labels: map[string]string{"team": "a"}}
+			})
 		},
 		"somebody asks": func(f *fixture) {
 			export := f.get()

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -207,7 +208,7 @@ func (s *scope) desired(content issued, rotated time.Time) (*corev1.Secret, erro
 
 	if s.shape.format == v1alpha1.FormatArgoCD {
 		want.Labels[argoLabel] = argoLabelValue
-	} else if want.Labels[argoLabel] == argoLabelValue && s.export.Spec.SecretTemplate.Labels[argoLabel] == "" {
+	} else if want.Labels[argoLabel] == argoLabelValue && s.template().Labels[argoLabel] == "" {
 		// The Secret may have been one for Argo CD before.
 		delete(want.Labels, argoLabel)
 	}
@@ -235,9 +236,14 @@ type templateKeys struct {
 	Annotations []string `json:"annotations,omitempty"`
 }
 
+// template is spec.secretTemplate; an empty one if it is not set.
+func (s *scope) template() v1alpha1.SecretTemplate {
+	return ptr.Deref(s.export.Spec.SecretTemplate, v1alpha1.SecretTemplate{})
+}
+
 // applyTemplate sets the metadata of spec.secretTemplate, and removes what an earlier template set.
 func (s *scope) applyTemplate(secret *corev1.Secret) {
-	template := s.export.Spec.SecretTemplate
+	template := s.template()
 
 	var before templateKeys
 	// A list that cannot be parsed counts as empty.

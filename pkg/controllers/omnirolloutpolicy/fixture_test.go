@@ -159,9 +159,9 @@ func newPolicy(name string, changes ...func(*v1alpha1.OmniRolloutPolicy)) *v1alp
 	policy := &v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: name, UID: types.UID("uid-" + name), Generation: 2},
 		Spec: v1alpha1.OmniRolloutPolicySpec{
-			ClusterSelector: &metav1.LabelSelector{},
+			ClusterSelector: &v1alpha1.ClusterSelector{},
 			Stages: []v1alpha1.RolloutStage{
-				{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}}, {Name: "prod"},
+				{Name: "canary", ClusterSelector: &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"tier": "canary"}}}, {Name: "prod"},
 			},
 		},
 	}

@@ -158,7 +158,7 @@ func TestSecondRunWritesNothing(t *testing.T) {
 // at work.
 func TestMembersChange(t *testing.T) {
 	selects := func(p *v1alpha1.OmniRolloutPolicy) {
-		p.Spec.ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
+		p.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchExpressions: []v1alpha1.ClusterSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpExists}}}
 	}
 	left := func(o *v1alpha1.OmniCluster) { o.Labels = nil }
 	idle := func(o *v1alpha1.OmniCluster) { o.Status.Rollout = nil }
@@ -195,7 +195,7 @@ func TestMembersChange(t *testing.T) {
 // TestTwoPolicies: a cluster that two policies select begins by neither, and counts as held in neither. A policy that
 // cannot be read selects every cluster, as the controller of OmniClusters sees it.
 func TestTwoPolicies(t *testing.T) {
-	prod := &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "prod"}}
+	prod := &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"tier": "prod"}}
 	unknown := v1alpha1.MaintenanceWindow{Days: []v1alpha1.Weekday{"Sat"}, Start: "02:00", Duration: "4h", TimeZone: "Mars/Olympus"}
 
 	for name, test := range map[string]struct {

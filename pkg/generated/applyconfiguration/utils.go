@@ -42,6 +42,10 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &omniv1alpha1.BackupConfigurationApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("BootstrapSpec"):
 		return &omniv1alpha1.BootstrapSpecApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterSelector"):
+		return &omniv1alpha1.ClusterSelectorApplyConfiguration{}
+	case v1alpha1.SchemeGroupVersion.WithKind("ClusterSelectorRequirement"):
+		return &omniv1alpha1.ClusterSelectorRequirementApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("ControlPlaneSet"):
 		return &omniv1alpha1.ControlPlaneSetApplyConfiguration{}
 	case v1alpha1.SchemeGroupVersion.WithKind("DriftDetection"):

@@ -117,6 +117,8 @@ func GetOpenAPIDefinitions(ref common.ReferenceCallback) map[string]common.OpenA
 		v1alpha1.ApprovedChange{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_ApprovedChange(ref),
 		v1alpha1.BackupConfiguration{}.OpenAPIModelName():        schema_pkg_apis_omni_v1alpha1_BackupConfiguration(ref),
 		v1alpha1.BootstrapSpec{}.OpenAPIModelName():              schema_pkg_apis_omni_v1alpha1_BootstrapSpec(ref),
+		v1alpha1.ClusterSelector{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_ClusterSelector(ref),
+		v1alpha1.ClusterSelectorRequirement{}.OpenAPIModelName(): schema_pkg_apis_omni_v1alpha1_ClusterSelectorRequirement(ref),
 		v1alpha1.ControlPlaneSet{}.OpenAPIModelName():            schema_pkg_apis_omni_v1alpha1_ControlPlaneSet(ref),
 		v1alpha1.DriftDetection{}.OpenAPIModelName():             schema_pkg_apis_omni_v1alpha1_DriftDetection(ref),
 		v1alpha1.DriftIgnore{}.OpenAPIModelName():                schema_pkg_apis_omni_v1alpha1_DriftIgnore(ref),
@@ -4058,6 +4060,108 @@ func schema_pkg_apis_omni_v1alpha1_BootstrapSpec(ref common.ReferenceCallback) c
 	}
 }
 
+func schema_pkg_apis_omni_v1alpha1_ClusterSelector(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterSelector selects OmniClusters by their labels: those that meet all of it. It is a label selector of Kubernetes that keeps an empty list or map as it was written.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"matchLabels": {
+						SchemaProps: spec.SchemaProps{
+							Description: "matchLabels are labels with their values.",
+							Type:        []string{"object"},
+							AdditionalProperties: &spec.SchemaOrBool{
+								Allows: true,
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+					"matchExpressions": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "matchExpressions are requirements on labels.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Ref: ref(v1alpha1.ClusterSelectorRequirement{}.OpenAPIModelName()),
+									},
+								},
+							},
+						},
+					},
+				},
+			},
+			VendorExtensible: spec.VendorExtensible{
+				Extensions: spec.Extensions{
+					"x-kubernetes-map-type": "atomic",
+				},
+			},
+		},
+		Dependencies: []string{
+			v1alpha1.ClusterSelectorRequirement{}.OpenAPIModelName()},
+	}
+}
+
+func schema_pkg_apis_omni_v1alpha1_ClusterSelectorRequirement(ref common.ReferenceCallback) common.OpenAPIDefinition {
+	return common.OpenAPIDefinition{
+		Schema: spec.Schema{
+			SchemaProps: spec.SchemaProps{
+				Description: "ClusterSelectorRequirement is what a label has to be.",
+				Type:        []string{"object"},
+				Properties: map[string]spec.Schema{
+					"key": {
+						SchemaProps: spec.SchemaProps{
+							Description: "key of the label.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"operator": {
+						SchemaProps: spec.SchemaProps{
+							Description: "operator is In, NotIn, Exists or DoesNotExist.",
+							Default:     "",
+							Type:        []string{"string"},
+							Format:      "",
+						},
+					},
+					"values": {
+						VendorExtensible: spec.VendorExtensible{
+							Extensions: spec.Extensions{
+								"x-kubernetes-list-type": "atomic",
+							},
+						},
+						SchemaProps: spec.SchemaProps{
+							Description: "values for In and NotIn; the others take none.",
+							Type:        []string{"array"},
+							Items: &spec.SchemaOrArray{
+								Schema: &spec.Schema{
+									SchemaProps: spec.SchemaProps{
+										Type:   []string{"string"},
+										Format: "",
+									},
+								},
+							},
+						},
+					},
+				},
+				Required: []string{"key", "operator"},
+			},
+		},
+	}
+}
+
 func schema_pkg_apis_omni_v1alpha1_ControlPlaneSet(ref common.ReferenceCallback) common.OpenAPIDefinition {
 	return common.OpenAPIDefinition{
 		Schema: spec.Schema{
@@ -4138,7 +4242,6 @@ func schema_pkg_apis_omni_v1alpha1_DriftIgnore(ref common.ReferenceCallback) com
 					"target": {
 						SchemaProps: spec.SchemaProps{
 							Description: "target selects objects. Unset means all.",
-							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.DriftTarget{}.OpenAPIModelName()),
 						},
 					},
@@ -7763,7 +7866,6 @@ func schema_pkg_apis_omni_v1alpha1_OmniKubeconfigExportSpec(ref common.Reference
 					"secretTemplate": {
 						SchemaProps: spec.SchemaProps{
 							Description: "secretTemplate adds labels and annotations to the Secret.",
-							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.SecretTemplate{}.OpenAPIModelName()),
 						},
 					},
@@ -7999,7 +8101,6 @@ func schema_pkg_apis_omni_v1alpha1_OmniMachineSpec(ref common.ReferenceCallback)
 					"install": {
 						SchemaProps: spec.SchemaProps{
 							Description: "install says how Talos is installed.",
-							Default:     map[string]interface{}{},
 							Ref:         ref(v1alpha1.MachineInstall{}.OpenAPIModelName()),
 						},
 					},
@@ -8288,7 +8389,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicySpec(ref common.ReferenceCal
 					"clusterSelector": {
 						SchemaProps: spec.SchemaProps{
 							Description: "clusterSelector selects the OmniClusters of this namespace by their labels. An empty one selects all of them. A cluster that two policies select is held until one of them lets it go.",
-							Ref:         ref(metav1.LabelSelector{}.OpenAPIModelName()),
+							Ref:         ref(v1alpha1.ClusterSelector{}.OpenAPIModelName()),
 						},
 					},
 					"changes": {
@@ -8388,7 +8489,7 @@ func schema_pkg_apis_omni_v1alpha1_OmniRolloutPolicySpec(ref common.ReferenceCal
 			},
 		},
 		Dependencies: []string{
-			metav1.LabelSelector{}.OpenAPIModelName(), v1alpha1.RolloutFreeze{}.OpenAPIModelName(), v1alpha1.RolloutStage{}.OpenAPIModelName()},
+			v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.RolloutFreeze{}.OpenAPIModelName(), v1alpha1.RolloutStage{}.OpenAPIModelName()},
 	}
 }
 
@@ -9802,7 +9903,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStage(ref common.ReferenceCallback) co
 					"clusterSelector": {
 						SchemaProps: spec.SchemaProps{
 							Description: "clusterSelector selects the stage's clusters, among those of the policy that no earlier stage takes. The last stage has none: it takes the rest.",
-							Ref:         ref(metav1.LabelSelector{}.OpenAPIModelName()),
+							Ref:         ref(v1alpha1.ClusterSelector{}.OpenAPIModelName()),
 						},
 					},
 					"maxConcurrent": {
@@ -9855,7 +9956,7 @@ func schema_pkg_apis_omni_v1alpha1_RolloutStage(ref common.ReferenceCallback) co
 			},
 		},
 		Dependencies: []string{
-			metav1.LabelSelector{}.OpenAPIModelName(), intstr.IntOrString{}.OpenAPIModelName(), v1alpha1.MaintenanceWindow{}.OpenAPIModelName()},
+			intstr.IntOrString{}.OpenAPIModelName(), v1alpha1.ClusterSelector{}.OpenAPIModelName(), v1alpha1.MaintenanceWindow{}.OpenAPIModelName()},
 	}
 }
 

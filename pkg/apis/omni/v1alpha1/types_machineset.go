@@ -6,7 +6,7 @@ type MachineSetMachines struct {
 	// be combined with machineClass; a control plane needs one of the two.
 	// +optional
 	// +listType=set
-	Machines []string `json:"machines,omitempty"`
+	Machines []string `json:"machines,omitzero"`
 
 	// machineClass takes the machines from a machine class of Omni. It cannot be combined with machines.
 	// +optional
@@ -17,16 +17,16 @@ type MachineSetMachines struct {
 type MachineConfiguration struct {
 	// labels are copied to the Omni resource. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 
 	// annotations are copied to the Omni resource. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 
 	// patches are Talos machine configuration patches, applied in order after those of the wider level.
 	// +optional
 	// +listType=atomic
-	Patches []Patch `json:"patches,omitempty"`
+	Patches []Patch `json:"patches,omitzero"`
 
 	// systemExtensions are the Talos system extensions. Unset leaves the wider level's choice; an empty list removes them all.
 	// +optional

@@ -38,11 +38,11 @@ type OmniClusterSpec struct {
 
 	// labels are copied to the cluster in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 
 	// annotations are copied to the cluster in Omni. The prefixes omni.sidero.dev/ and omni.texashpc.com/ are refused.
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 
 	// kubernetes holds the Kubernetes version and what Omni applies to the running cluster.
 	// +required
@@ -59,7 +59,7 @@ type OmniClusterSpec struct {
 	// patches are Talos machine configuration patches for every machine of the cluster, applied in order.
 	// +optional
 	// +listType=atomic
-	Patches []Patch `json:"patches,omitempty"`
+	Patches []Patch `json:"patches,omitzero"`
 
 	// systemExtensions are the Talos system extensions of every machine. Unset says nothing: a machine for which no
 	// narrower level has a list gets those of the image that it first booted. An empty list removes them all.
@@ -131,12 +131,12 @@ type OmniClusterKubernetes struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	Manifests []Manifest `json:"manifests,omitempty"`
+	Manifests []Manifest `json:"manifests,omitzero"`
 
 	// healthchecks are Jobs that Omni runs to decide whether an upgrade may go on.
 	// +optional
 	// +listType=atomic
-	Healthchecks []Healthcheck `json:"healthchecks,omitempty"`
+	Healthchecks []Healthcheck `json:"healthchecks,omitzero"`
 }
 
 // OmniClusterTalos holds the Talos settings of a cluster.
@@ -170,16 +170,16 @@ type Manifest struct {
 
 	// labels are copied to the group in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 
 	// annotations are copied to the group in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 
 	// inline holds the Kubernetes objects.
 	// +optional
 	// +listType=atomic
-	Inline []FreeForm `json:"inline,omitempty"`
+	Inline []FreeForm `json:"inline,omitzero"`
 
 	// valueFrom reads the objects, as YAML documents, from a ConfigMap or Secret.
 	// +optional
@@ -198,11 +198,11 @@ type Healthcheck struct {
 
 	// labels are copied to the healthcheck in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 
 	// annotations are copied to the healthcheck in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 
 	// interval is how often Omni checks again while it holds an upgrade. At least 5s; unset means Omni's default of 30s.
 	// +optional

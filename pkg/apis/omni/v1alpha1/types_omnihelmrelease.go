@@ -102,7 +102,7 @@ type OmniHelmReleaseSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	DependsOn []LocalObjectReference `json:"dependsOn,omitempty"`
+	DependsOn []LocalObjectReference `json:"dependsOn,omitzero"`
 
 	// suspend takes no action. Deletion still follows deletionPolicy.
 	// +optional
@@ -149,7 +149,7 @@ type HelmChart struct {
 	// valuesFrom reads values from ConfigMaps and Secrets, merged in order before values.
 	// +optional
 	// +listType=atomic
-	ValuesFrom []HelmValuesReference `json:"valuesFrom,omitempty"`
+	ValuesFrom []HelmValuesReference `json:"valuesFrom,omitzero"`
 
 	// authSecretRef names a Secret with username and password, or of type kubernetes.io/dockerconfigjson.
 	// +optional
@@ -231,17 +231,17 @@ type DriftDetection struct {
 	// ignore leaves differences out.
 	// +optional
 	// +listType=atomic
-	Ignore []DriftIgnore `json:"ignore,omitempty"`
+	Ignore []DriftIgnore `json:"ignore,omitzero"`
 }
 
-// IsZero tells whether nothing is said about drift; an empty list of exceptions says nothing.
-func (d DriftDetection) IsZero() bool { return d.Mode == "" && len(d.Ignore) == 0 }
+// IsZero reports whether nothing is said about drift.
+func (d DriftDetection) IsZero() bool { return d.Mode == "" && d.Ignore == nil }
 
 // DriftIgnore leaves differences out.
 type DriftIgnore struct {
 	// target selects objects. Unset means all.
 	// +optional
-	Target DriftTarget `json:"target,omitzero"`
+	Target *DriftTarget `json:"target,omitempty"`
 
 	// paths are JSON pointers (RFC 6901) to leave out.
 	// +required

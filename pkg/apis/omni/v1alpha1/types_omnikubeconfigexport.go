@@ -69,7 +69,7 @@ type OmniKubeconfigExportSpec struct {
 
 	// secretTemplate adds labels and annotations to the Secret.
 	// +optional
-	SecretTemplate SecretTemplate `json:"secretTemplate,omitzero"`
+	SecretTemplate *SecretTemplate `json:"secretTemplate,omitempty"`
 }
 
 // TargetSecretReference names one key of a Secret to write.
@@ -119,16 +119,12 @@ const (
 type SecretTemplate struct {
 	// labels of the Secret. Those of omni.texashpc.com cannot be set.
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 
 	// annotations of the Secret. Those of omni.texashpc.com cannot be set.
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 }
-
-// IsZero tells whether the template adds nothing. One with empty maps, as a manifest may have it, is then stored as none:
-// it would read back as none, and the next apply of the same manifest would count as a change.
-func (t SecretTemplate) IsZero() bool { return len(t.Labels) == 0 && len(t.Annotations) == 0 }
 
 // OmniKubeconfigExportStatus is what the controller wrote.
 type OmniKubeconfigExportStatus struct {

@@ -39,7 +39,7 @@ type OmniMachineSpec struct {
 
 	// install says how Talos is installed.
 	// +optional
-	Install MachineInstall `json:"install,omitzero"`
+	Install *MachineInstall `json:"install,omitempty"`
 
 	MachineConfiguration `json:",inline"`
 }

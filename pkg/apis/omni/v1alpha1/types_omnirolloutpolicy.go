@@ -32,13 +32,13 @@ type OmniRolloutPolicySpec struct {
 	// clusterSelector selects the OmniClusters of this namespace by their labels. An empty one selects all of them.
 	// A cluster that two policies select is held until one of them lets it go.
 	// +required
-	ClusterSelector *metav1.LabelSelector `json:"clusterSelector"`
+	ClusterSelector *ClusterSelector `json:"clusterSelector"`
 
 	// changes are the kinds of changes that wait: KubernetesVersion, TalosVersion, MachineConfig, MachineImage,
 	// MachineRemoval, Manifests. Unset means all of them.
 	// +optional
 	// +listType=set
-	Changes []ChangeKind `json:"changes,omitempty"`
+	Changes []ChangeKind `json:"changes,omitzero"`
 
 	// stages are taken one after the other, 10 at most. A cluster belongs to the first whose selector matches.
 	// +required
@@ -65,11 +65,55 @@ type OmniRolloutPolicySpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=name
-	Freezes []RolloutFreeze `json:"freezes,omitempty"`
+	Freezes []RolloutFreeze `json:"freezes,omitzero"`
 
 	// hold keeps everything from beginning until it is taken back.
 	// +optional
 	Hold bool `json:"hold"`
+}
+
+// ClusterSelector selects OmniClusters by their labels: those that meet all of it. It is a label selector of Kubernetes that keeps
+// an empty list or map as it was written.
+// +structType=atomic
+type ClusterSelector struct {
+	// matchLabels are labels with their values.
+	// +optional
+	MatchLabels map[string]string `json:"matchLabels,omitzero"`
+
+	// matchExpressions are requirements on labels.
+	// +optional
+	// +listType=atomic
+	MatchExpressions []ClusterSelectorRequirement `json:"matchExpressions,omitzero"`
+}
+
+// ClusterSelectorRequirement is what a label has to be.
+type ClusterSelectorRequirement struct {
+	// key of the label.
+	// +required
+	Key string `json:"key"`
+
+	// operator is In, NotIn, Exists or DoesNotExist.
+	// +required
+	Operator metav1.LabelSelectorOperator `json:"operator"`
+
+	// values for In and NotIn; the others take none.
+	// +optional
+	// +listType=atomic
+	Values []string `json:"values,omitzero"`
+}
+
+// LabelSelector returns the selector as Kubernetes has it. That of nil is nil, which selects nothing.
+func (s *ClusterSelector) LabelSelector() *metav1.LabelSelector {
+	if s == nil {
+		return nil
+	}
+
+	selector := &metav1.LabelSelector{MatchLabels: s.MatchLabels}
+	for _, requirement := range s.MatchExpressions {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement(requirement))
+	}
+
+	return selector
 }
 
 // ChangeKind is what a change of a cluster in Omni is about, for an OmniRolloutPolicy.
@@ -113,7 +157,7 @@ type RolloutStage struct {
 	// clusterSelector selects the stage's clusters, among those of the policy that no earlier stage takes. The last
 	// stage has none: it takes the rest.
 	// +optional
-	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 
 	// maxConcurrent is how many clusters of the stage may be at work at once: a number from 1 (the default) to 100, or
 	// a percentage of the stage's clusters, which is rounded down and is at least 1 and at most 100.
@@ -138,7 +182,7 @@ type RolloutStage struct {
 	// windows are the times in which changes may begin, joined; at most 14. Unset means at any time.
 	// +optional
 	// +listType=atomic
-	Windows []MaintenanceWindow `json:"windows,omitempty"`
+	Windows []MaintenanceWindow `json:"windows,omitzero"`
 }
 
 // Weekday is a day of the week.

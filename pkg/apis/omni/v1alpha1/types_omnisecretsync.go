@@ -50,15 +50,15 @@ type OmniSecretSyncSpec struct {
 	// +optional
 	// +listType=map
 	// +listMapKey=to
-	Keys []SecretKeyMapping `json:"keys,omitempty"`
+	Keys []SecretKeyMapping `json:"keys,omitzero"`
 
 	// labels of the written Secret. Those of omni.texashpc.com cannot be set.
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 
 	// annotations of the written Secret. Those of omni.texashpc.com cannot be set.
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 
 	// createNamespace makes the target namespace if it is missing. It is never deleted.
 	// +optional

@@ -71,11 +71,11 @@ type Patch struct {
 
 	// labels are copied to the patch in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 
 	// annotations are copied to the patch in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
 	// +optional
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 
 	// inline is the patch itself, a fragment of a Talos machine configuration.
 	// +optional

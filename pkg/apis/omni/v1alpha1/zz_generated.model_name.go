@@ -47,6 +47,16 @@ func (in BootstrapSpec) OpenAPIModelName() string {
 }
 
 // OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterSelector) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.ClusterSelector"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
+func (in ClusterSelectorRequirement) OpenAPIModelName() string {
+	return "com.texashpc.omni.v1alpha1.ClusterSelectorRequirement"
+}
+
+// OpenAPIModelName returns the OpenAPI model name for this type.
 func (in ControlPlaneSet) OpenAPIModelName() string {
 	return "com.texashpc.omni.v1alpha1.ControlPlaneSet"
 }

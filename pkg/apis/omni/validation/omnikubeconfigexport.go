@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
@@ -136,7 +137,7 @@ func validateLifetime(spec *v1alpha1.OmniKubeconfigExportSpec, path *field.Path)
 }
 
 func validateSecretTemplate(spec *v1alpha1.OmniKubeconfigExportSpec, path *field.Path) field.ErrorList {
-	template := &spec.SecretTemplate
+	template := ptr.Deref(spec.SecretTemplate, v1alpha1.SecretTemplate{})
 	errs := validateSecretMetadata(template.Labels, template.Annotations, path)
 
 	if _, set := template.Labels[argoSecretType]; set && spec.Format == v1alpha1.FormatArgoCD {

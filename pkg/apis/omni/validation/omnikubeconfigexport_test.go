@@ -73,23 +73,29 @@ func TestValidateOmniKubeconfigExport(t *testing.T) {
 		{"Argo CD", func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.Format = v1alpha1.FormatArgoCD }, nil},
 		{"unknown format", func(e *v1alpha1.OmniKubeconfigExport) { e.Spec.Format = "argocd" }, []string{"spec.format: Unsupported value"}},
 		{"Secret metadata", func(e *v1alpha1.OmniKubeconfigExport) {
-			e.Spec.SecretTemplate.Labels = map[string]string{"a": "b", "argocd.argoproj.io/secret-type": "x"}
-			e.Spec.SecretTemplate.Annotations = map[string]string{"a": "any text"}
+			e.Spec.SecretTemplate = &v1alpha1.SecretTemplate{
+				Labels:      map[string]string{"a": "b", "argocd.argoproj.io/secret-type": "x"},
+				Annotations: map[string]string{"a": "any text"},
+			}
 		}, nil},
 		{"our keys", func(e *v1alpha1.OmniKubeconfigExport) {
-			e.Spec.SecretTemplate.Labels = map[string]string{"omni.texashpc.com/owner": "x"}
-			e.Spec.SecretTemplate.Annotations = map[string]string{"omni.texashpc.com/hash": "x"}
+			e.Spec.SecretTemplate = &v1alpha1.SecretTemplate{
+				Labels:      map[string]string{"omni.texashpc.com/owner": "x"},
+				Annotations: map[string]string{"omni.texashpc.com/hash": "x"},
+			}
 		}, []string{
 			"spec.secretTemplate.labels[omni.texashpc.com/owner]: Forbidden",
 			"spec.secretTemplate.annotations[omni.texashpc.com/hash]: Forbidden",
 		}},
 		{"no Kubernetes metadata", func(e *v1alpha1.OmniKubeconfigExport) {
-			e.Spec.SecretTemplate.Labels = map[string]string{"a": "b c"}
-			e.Spec.SecretTemplate.Annotations = map[string]string{"a b": ""}
+			e.Spec.SecretTemplate = &v1alpha1.SecretTemplate{
+				Labels:      map[string]string{"a": "b c"},
+				Annotations: map[string]string{"a b": ""},
+			}
 		}, []string{"spec.secretTemplate.labels: Invalid value", "spec.secretTemplate.annotations: Invalid value"}},
 		{"Argo CD's own label", func(e *v1alpha1.OmniKubeconfigExport) {
 			e.Spec.Format = v1alpha1.FormatArgoCD
-			e.Spec.SecretTemplate.Labels = map[string]string{"argocd.argoproj.io/secret-type": "x"}
+			e.Spec.SecretTemplate = &v1alpha1.SecretTemplate{Labels: map[string]string{"argocd.argoproj.io/secret-type": "x"}}
 		}, []string{"spec.secretTemplate.labels[argocd.argoproj.io/secret-type]: Forbidden"}},
 	})
 }

@@ -52,11 +52,11 @@ func validateOmniMachineSpec(obj *v1alpha1.OmniMachine, stored []v1alpha1.Patch)
 const maxSelector = 2 << 10
 
 // validateInstall checks a disk selector as Omni does: a CEL expression about one disk.
-func validateInstall(install v1alpha1.MachineInstall, path *field.Path) field.ErrorList {
+func validateInstall(install *v1alpha1.MachineInstall, path *field.Path) field.ErrorList {
 	at := path.Child("diskSelector")
 
 	switch {
-	case install.DiskSelector == "":
+	case install == nil || install.DiskSelector == "":
 		return nil
 	case install.Disk != "":
 		return field.ErrorList{field.Forbidden(at, "cannot be combined with disk: keep one of them")}

@@ -26,25 +26,25 @@ func TestValidateOmniMachine(t *testing.T) {
 		{"no UUID in the spec", id(machine1, "node-1"), []string{"spec.machineID: Invalid value"}},
 		{"cluster missing", func(m *v1alpha1.OmniMachine) { m.Spec.ClusterRef.Name = "" }, []string{"spec.clusterRef.name: Required value"}},
 		{"everything else", func(m *v1alpha1.OmniMachine) {
-			m.Spec.Locked, m.Spec.Install.Disk = true, "/dev/sda"
+			m.Spec.Locked, m.Spec.Install = true, &v1alpha1.MachineInstall{Disk: "/dev/sda"}
 			m.Spec.KernelArgs, m.Spec.SystemExtensions = []string{}, []string{}
 		}, nil},
 		{"a disk selector", func(m *v1alpha1.OmniMachine) {
-			m.Spec.Install.DiskSelector = "disk.transport == 'nvme' && disk.size > 100u * GB && !system_disk"
+			m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "disk.transport == 'nvme' && disk.size > 100u * GB && !system_disk"}
 		}, nil},
 		{"a disk and a selector", func(m *v1alpha1.OmniMachine) {
-			m.Spec.Install = v1alpha1.MachineInstall{Disk: "/dev/sda", DiskSelector: "true"}
+			m.Spec.Install = &v1alpha1.MachineInstall{Disk: "/dev/sda", DiskSelector: "true"}
 		}, []string{"spec.install.diskSelector: Forbidden"}},
-		{"a selector that is no CEL", func(m *v1alpha1.OmniMachine) { m.Spec.Install.DiskSelector = "disk.size >" },
+		{"a selector that is no CEL", func(m *v1alpha1.OmniMachine) { m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "disk.size >"} },
 			[]string{"spec.install.diskSelector: Invalid value"}},
-		{"a selector of something else", func(m *v1alpha1.OmniMachine) { m.Spec.Install.DiskSelector = "volume.name == 'a'" },
+		{"a selector of something else", func(m *v1alpha1.OmniMachine) { m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "volume.name == 'a'"} },
 			[]string{"spec.install.diskSelector: Invalid value"}},
-		{"a selector that is a number", func(m *v1alpha1.OmniMachine) { m.Spec.Install.DiskSelector = "disk.size" },
+		{"a selector that is a number", func(m *v1alpha1.OmniMachine) { m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "disk.size"} },
 			[]string{"spec.install.diskSelector: Invalid value"}},
-		{"a long selector", func(m *v1alpha1.OmniMachine) { m.Spec.Install.DiskSelector = "true" + strings.Repeat(" ", maxSelector) },
+		{"a long selector", func(m *v1alpha1.OmniMachine) { m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "true" + strings.Repeat(" ", maxSelector)} },
 			[]string{"spec.install.diskSelector: Too long"}},
 		{"a deep selector", func(m *v1alpha1.OmniMachine) {
-			m.Spec.Install.DiskSelector = strings.Repeat("(", 900) + "true" + strings.Repeat(")", 900)
+			m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: strings.Repeat("(", 900) + "true" + strings.Repeat(")", 900)}
 		}, []string{"spec.install.diskSelector: Invalid value"}},
 		{"bad lists", func(m *v1alpha1.OmniMachine) {
 			m.Spec.KernelArgs, m.Spec.SystemExtensions = []string{""}, []string{"a", " "}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	apivalidation "k8s.io/apimachinery/pkg/util/validation"
@@ -227,12 +226,12 @@ func validateChangeKinds(changes []v1alpha1.ChangeKind, path *field.Path) field.
 	return errs
 }
 
-func requireSelector(selector *metav1.LabelSelector, path *field.Path, what string) field.ErrorList {
+func requireSelector(selector *v1alpha1.ClusterSelector, path *field.Path, what string) field.ErrorList {
 	if selector == nil {
 		return field.ErrorList{field.Required(path, what)}
 	}
 
-	return metav1validation.ValidateLabelSelector(selector, metav1validation.LabelSelectorValidationOptions{}, path)
+	return metav1validation.ValidateLabelSelector(selector.LabelSelector(), metav1validation.LabelSelectorValidationOptions{}, path)
 }
 
 func requireEnum[T ~string](value T, path *field.Path, words ...T) field.ErrorList {

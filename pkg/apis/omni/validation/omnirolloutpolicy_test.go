@@ -16,8 +16,8 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
-func tier(value string) *metav1.LabelSelector {
-	return &metav1.LabelSelector{MatchLabels: map[string]string{"tier": value}}
+func tier(value string) *v1alpha1.ClusterSelector {
+	return &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"tier": value}}
 }
 
 // validPolicy has two stages: canary, and prod with a window. It sets nothing that has a default.
@@ -25,7 +25,7 @@ func validPolicy() *v1alpha1.OmniRolloutPolicy {
 	return &v1alpha1.OmniRolloutPolicy{
 		ObjectMeta: meta("production"),
 		Spec: v1alpha1.OmniRolloutPolicySpec{
-			ClusterSelector: &metav1.LabelSelector{},
+			ClusterSelector: &v1alpha1.ClusterSelector{},
 			Stages: []v1alpha1.RolloutStage{
 				{Name: "canary", ClusterSelector: tier("canary")},
 				{Name: "prod", Windows: []v1alpha1.MaintenanceWindow{
@@ -121,8 +121,8 @@ func TestValidateOmniRolloutPolicy(t *testing.T) {
 		// The texts of these are those of Kubernetes.
 		{"bad name", func(p *v1alpha1.OmniRolloutPolicy) { p.Name = "A" }, []string{"metadata.name: Invalid value"}},
 		{"bad selectors", func(p *v1alpha1.OmniRolloutPolicy) {
-			p.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
-			p.Spec.Stages[0].ClusterSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Has"}}}
+			p.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"a b": "c"}}
+			p.Spec.Stages[0].ClusterSelector = &v1alpha1.ClusterSelector{MatchExpressions: []v1alpha1.ClusterSelectorRequirement{{Key: "a", Operator: "Has"}}}
 		}, []string{"spec.clusterSelector.matchLabels: Invalid value", "spec.stages[0].clusterSelector.matchExpressions[0].operator: Invalid value"}},
 		{"bad value in a selector", firstStage(func(s *v1alpha1.RolloutStage) { s.ClusterSelector = tier("a b") }),
 			[]string{"spec.stages[0].clusterSelector.matchLabels: Invalid value"}},

@@ -160,9 +160,9 @@ func newGeneration[T Object](updated, previous T) bool {
 	return updated.GetGeneration() != previous.GetGeneration()
 }
 
-// specChanged compares the encoded specs, as they would be stored. Two specs with different Go values may have the
-// same encoding (an empty list of a field that omits empty lists), or equivalent ones (another order of keys in a
-// free-form block). If those counted as changes, every such write would make a new generation.
+// specChanged compares the encoded specs, as they would be stored. Two specs with different Go values may have equivalent
+// encodings (another order of keys in a free-form block). If those counted as changes, every such write would make a new
+// generation. An empty list or map and an unset one differ, as in a custom resource.
 func (s strategy[T]) specChanged(obj, old T) bool {
 	if s.descriptor.Spec.equal(obj, old) {
 		return false

@@ -21,11 +21,8 @@ type Case[T kit.Object] struct {
 	Change func(T)
 	// BadChange makes a change that is refused, preferably of an immutable field.
 	BadChange func(T)
-	// EmptyList sets a list of the spec that omits empty lists to an empty list; nil if the kind has none.
+	// EmptyList sets a list of the spec that is unset to an empty list; nil if the kind has none.
 	EmptyList func(T)
-	// OmitsNothing sets a list of the spec in which unset and empty differ to an empty list; nil if the kind has
-	// none.
-	OmitsNothing func(T)
 	// Rows are the printed columns of some objects.
 	Rows []Row[T]
 }

@@ -39,13 +39,12 @@ func sets() *v1alpha1.OmniClusterRemoteStatus {
 
 func TestDescriptor(t *testing.T) {
 	kittest.Run(t, kittest.Case[*v1alpha1.OmniCluster]{
-		Descriptor:   Descriptor(false),
-		Valid:        valid,
-		Invalid:      invalid,
-		Change:       func(o *v1alpha1.OmniCluster) { o.Spec.Kubernetes.Version = "v1.34.2" },
-		BadChange:    func(o *v1alpha1.OmniCluster) { o.Spec.ClusterName = "staging" },
-		EmptyList:    func(o *v1alpha1.OmniCluster) { o.Spec.Patches = []v1alpha1.Patch{} },
-		OmitsNothing: func(o *v1alpha1.OmniCluster) { o.Spec.SystemExtensions = []string{} },
+		Descriptor: Descriptor(false),
+		Valid:      valid,
+		Invalid:    invalid,
+		Change:     func(o *v1alpha1.OmniCluster) { o.Spec.Kubernetes.Version = "v1.34.2" },
+		BadChange:  func(o *v1alpha1.OmniCluster) { o.Spec.ClusterName = "staging" },
+		EmptyList:  func(o *v1alpha1.OmniCluster) { o.Spec.Patches = []v1alpha1.Patch{} },
 		Rows: []kittest.Row[*v1alpha1.OmniCluster]{
 			{
 				Name:   "new",

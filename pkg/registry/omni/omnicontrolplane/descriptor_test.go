@@ -31,13 +31,12 @@ func invalid() *v1alpha1.OmniControlPlane {
 
 func TestDescriptor(t *testing.T) {
 	kittest.Run(t, kittest.Case[*v1alpha1.OmniControlPlane]{
-		Descriptor:   Descriptor(),
-		Valid:        valid,
-		Invalid:      invalid,
-		Change:       func(o *v1alpha1.OmniControlPlane) { o.Spec.MachineSetMachines = classOf(intstr.FromInt32(5)) },
-		BadChange:    func(o *v1alpha1.OmniControlPlane) { o.Spec.MachineClass = nil },
-		EmptyList:    func(o *v1alpha1.OmniControlPlane) { o.Spec.Patches = []v1alpha1.Patch{} },
-		OmitsNothing: func(o *v1alpha1.OmniControlPlane) { o.Spec.SystemExtensions = []string{} },
+		Descriptor: Descriptor(),
+		Valid:      valid,
+		Invalid:    invalid,
+		Change:     func(o *v1alpha1.OmniControlPlane) { o.Spec.MachineSetMachines = classOf(intstr.FromInt32(5)) },
+		BadChange:  func(o *v1alpha1.OmniControlPlane) { o.Spec.MachineClass = nil },
+		EmptyList:  func(o *v1alpha1.OmniControlPlane) { o.Spec.Patches = []v1alpha1.Patch{} },
 		Rows: []kittest.Row[*v1alpha1.OmniControlPlane]{
 			{
 				Name:   "new",

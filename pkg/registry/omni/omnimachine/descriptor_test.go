@@ -32,13 +32,12 @@ func TestDescriptor(t *testing.T) {
 	yes, no := true, false
 
 	kittest.Run(t, kittest.Case[*v1alpha1.OmniMachine]{
-		Descriptor:   Descriptor(),
-		Valid:        valid,
-		Invalid:      invalid,
-		Change:       func(o *v1alpha1.OmniMachine) { o.Spec.Install.Disk = "/dev/nvme0n1" },
-		BadChange:    func(o *v1alpha1.OmniMachine) { o.Spec.MachineID = otherID },
-		EmptyList:    func(o *v1alpha1.OmniMachine) { o.Spec.Patches = []v1alpha1.Patch{} },
-		OmitsNothing: func(o *v1alpha1.OmniMachine) { o.Spec.KernelArgs = []string{} },
+		Descriptor: Descriptor(),
+		Valid:      valid,
+		Invalid:    invalid,
+		Change:     func(o *v1alpha1.OmniMachine) { o.Spec.Install = &v1alpha1.MachineInstall{Disk: "/dev/nvme0n1"} },
+		BadChange:  func(o *v1alpha1.OmniMachine) { o.Spec.MachineID = otherID },
+		EmptyList:  func(o *v1alpha1.OmniMachine) { o.Spec.Patches = []v1alpha1.Patch{} },
 		Rows: []kittest.Row[*v1alpha1.OmniMachine]{
 			{
 				Name:   "new",

@@ -14,9 +14,9 @@ func now() time.Time { return time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) }
 
 func valid() *v1alpha1.OmniRolloutPolicy {
 	return &v1alpha1.OmniRolloutPolicy{Spec: v1alpha1.OmniRolloutPolicySpec{
-		ClusterSelector: &metav1.LabelSelector{},
+		ClusterSelector: &v1alpha1.ClusterSelector{},
 		Stages: []v1alpha1.RolloutStage{
-			{Name: "canary", ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "canary"}}},
+			{Name: "canary", ClusterSelector: &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"tier": "canary"}}},
 			{Name: "prod"},
 		},
 		ArrivalTime: "15m", ProgressDeadline: "2h",
@@ -25,7 +25,7 @@ func valid() *v1alpha1.OmniRolloutPolicy {
 
 func invalid() *v1alpha1.OmniRolloutPolicy {
 	o := valid()
-	o.Spec.Stages[1].ClusterSelector = &metav1.LabelSelector{}
+	o.Spec.Stages[1].ClusterSelector = &v1alpha1.ClusterSelector{}
 
 	return o
 }

@@ -96,7 +96,7 @@ func TestConfirmDeletion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			policy := valid()
 			policy.Name, policy.Status.Held = "a", test.held
-			policy.Spec.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"fleet": "a"}}
+			policy.Spec.ClusterSelector = &v1alpha1.ClusterSelector{MatchLabels: map[string]string{"fleet": "a"}}
 
 			err := confirmDeletion(t.Context(), policy, clusters{items: test.clusters})
 			if test.want == "" && err != nil {

@@ -31,13 +31,12 @@ func invalid() *v1alpha1.OmniWorkers {
 
 func TestDescriptor(t *testing.T) {
 	kittest.Run(t, kittest.Case[*v1alpha1.OmniWorkers]{
-		Descriptor:   Descriptor(),
-		Valid:        valid,
-		Invalid:      invalid,
-		Change:       func(o *v1alpha1.OmniWorkers) { o.Spec.MachineSetMachines = classOf(intstr.FromInt32(5)) },
-		BadChange:    func(o *v1alpha1.OmniWorkers) { o.Spec.WorkerSetName = "other" },
-		EmptyList:    func(o *v1alpha1.OmniWorkers) { o.Spec.Patches = []v1alpha1.Patch{} },
-		OmitsNothing: func(o *v1alpha1.OmniWorkers) { o.Spec.SystemExtensions = []string{} },
+		Descriptor: Descriptor(),
+		Valid:      valid,
+		Invalid:    invalid,
+		Change:     func(o *v1alpha1.OmniWorkers) { o.Spec.MachineSetMachines = classOf(intstr.FromInt32(5)) },
+		BadChange:  func(o *v1alpha1.OmniWorkers) { o.Spec.WorkerSetName = "other" },
+		EmptyList:  func(o *v1alpha1.OmniWorkers) { o.Spec.Patches = []v1alpha1.Patch{} },
 		Rows: []kittest.Row[*v1alpha1.OmniWorkers]{
 			{
 				Name:   "new",

@@ -29,7 +29,7 @@ type AppliedMachineSetApplyConfiguration struct {
 	// "large/unlimited". Empty for a set with listed machines.
 	Size *string `json:"size,omitempty"`
 	// machines are the listed machines, by UUID.
-	Machines []string `json:"machines,omitempty"`
+	Machines []string `json:"machines,omitzero"`
 	// omniWorkers is the name of the OmniWorkers that asked for the set. Empty for the control plane.
 	OmniWorkers *string `json:"omniWorkers,omitempty"`
 	// movedTo is the OmniCluster that this OmniWorkers named when it left this one: it was deleted and made again. The set

@@ -30,7 +30,7 @@ type DriftDetectionApplyConfiguration struct {
 	// mode is Disabled (the default), Warn or Correct.
 	Mode *omniv1alpha1.DriftMode `json:"mode,omitempty"`
 	// ignore leaves differences out.
-	Ignore []DriftIgnoreApplyConfiguration `json:"ignore,omitempty"`
+	Ignore []DriftIgnoreApplyConfiguration `json:"ignore,omitzero"`
 }
 
 // DriftDetectionApplyConfiguration constructs a declarative configuration of the DriftDetection type for use with

@@ -26,7 +26,7 @@ type DriftIgnoreApplyConfiguration struct {
 	// target selects objects. Unset means all.
 	Target *DriftTargetApplyConfiguration `json:"target,omitempty"`
 	// paths are JSON pointers (RFC 6901) to leave out.
-	Paths []string `json:"paths,omitempty"`
+	Paths []string `json:"paths,omitzero"`
 }
 
 // DriftIgnoreApplyConfiguration constructs a declarative configuration of the DriftIgnore type for use with

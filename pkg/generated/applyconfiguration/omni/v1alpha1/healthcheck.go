@@ -32,9 +32,9 @@ type HealthcheckApplyConfiguration struct {
 	// idOverride is the ID of the healthcheck in Omni, instead of the one derived from the name.
 	IDOverride *string `json:"idOverride,omitempty"`
 	// labels are copied to the healthcheck in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	// annotations are copied to the healthcheck in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 	// interval is how often Omni checks again while it holds an upgrade. At least 5s; unset means Omni's default of 30s.
 	Interval *omniv1alpha1.Duration `json:"interval,omitempty"`
 	// job is the Kubernetes Job to run.

@@ -36,7 +36,7 @@ type HelmChartApplyConfiguration struct {
 	// values override those of the chart and of valuesFrom.
 	Values *omniv1alpha1.FreeForm `json:"values,omitempty"`
 	// valuesFrom reads values from ConfigMaps and Secrets, merged in order before values.
-	ValuesFrom []HelmValuesReferenceApplyConfiguration `json:"valuesFrom,omitempty"`
+	ValuesFrom []HelmValuesReferenceApplyConfiguration `json:"valuesFrom,omitzero"`
 	// authSecretRef names a Secret with username and password, or of type kubernetes.io/dockerconfigjson.
 	AuthSecretRef *LocalObjectReferenceApplyConfiguration `json:"authSecretRef,omitempty"`
 	// caSecretRef names a Secret whose ca.crt signs the repository's certificate.

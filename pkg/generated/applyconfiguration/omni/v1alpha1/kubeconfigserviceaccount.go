@@ -26,7 +26,7 @@ type KubeconfigServiceAccountApplyConfiguration struct {
 	// user name in the workload cluster.
 	User *string `json:"user,omitempty"`
 	// groups in the workload cluster; at least one. Bind them there with RBAC.
-	Groups []string `json:"groups,omitempty"`
+	Groups []string `json:"groups,omitzero"`
 	// allowClusterAdmin allows the group system:masters.
 	AllowClusterAdmin *bool `json:"allowClusterAdmin,omitempty"`
 }

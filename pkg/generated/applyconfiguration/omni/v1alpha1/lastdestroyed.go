@@ -30,7 +30,7 @@ type LastDestroyedApplyConfiguration struct {
 	// since is when Omni was told to destroy the first of them.
 	Since *v1.Time `json:"since,omitempty"`
 	// names are the kinds and IDs of the first 100 in Omni, such as MachineSet "demo-workers".
-	Names []string `json:"names,omitempty"`
+	Names []string `json:"names,omitzero"`
 }
 
 // LastDestroyedApplyConfiguration constructs a declarative configuration of the LastDestroyed type for use with

@@ -24,11 +24,11 @@ package v1alpha1
 // MachineConfiguration is what clusters, machine sets and machines can say of the Talos configuration.
 type MachineConfigurationApplyConfiguration struct {
 	// labels are copied to the Omni resource. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	// annotations are copied to the Omni resource. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 	// patches are Talos machine configuration patches, applied in order after those of the wider level.
-	Patches []PatchApplyConfiguration `json:"patches,omitempty"`
+	Patches []PatchApplyConfiguration `json:"patches,omitzero"`
 	// systemExtensions are the Talos system extensions. Unset leaves the wider level's choice; an empty list removes them all.
 	SystemExtensions []string `json:"systemExtensions,omitzero"`
 	// kernelArgs are extra kernel arguments. Unset leaves the wider level's choice; an empty list removes them

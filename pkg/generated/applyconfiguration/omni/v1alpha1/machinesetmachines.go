@@ -25,7 +25,7 @@ package v1alpha1
 type MachineSetMachinesApplyConfiguration struct {
 	// machines are the UUIDs of the machines of the set, in any spelling. Removing one wipes that machine. They cannot
 	// be combined with machineClass; a control plane needs one of the two.
-	Machines []string `json:"machines,omitempty"`
+	Machines []string `json:"machines,omitzero"`
 	// machineClass takes the machines from a machine class of Omni. It cannot be combined with machines.
 	MachineClass *MachineClassApplyConfiguration `json:"machineClass,omitempty"`
 }

@@ -28,7 +28,7 @@ import (
 // MaintenanceWindow is a time of the week in which changes may begin. What has begun goes on after its end.
 type MaintenanceWindowApplyConfiguration struct {
 	// days are the days on which the window opens: Mon, Tue, Wed, Thu, Fri, Sat, Sun.
-	Days []omniv1alpha1.Weekday `json:"days,omitempty"`
+	Days []omniv1alpha1.Weekday `json:"days,omitzero"`
 	// start is the time of day at which it opens, such as 02:00. Where the clocks are put forward past it, the window
 	// opens when they are; where they are put back over it, at the first of the two.
 	Start *string `json:"start,omitempty"`

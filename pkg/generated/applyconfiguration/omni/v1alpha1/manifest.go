@@ -33,11 +33,11 @@ type ManifestApplyConfiguration struct {
 	// the cluster when it is taken out of a full group, and all of them when the group goes or leaves the mode full.
 	Mode *omniv1alpha1.ManifestMode `json:"mode,omitempty"`
 	// labels are copied to the group in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	// annotations are copied to the group in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 	// inline holds the Kubernetes objects.
-	Inline []omniv1alpha1.FreeForm `json:"inline,omitempty"`
+	Inline []omniv1alpha1.FreeForm `json:"inline,omitzero"`
 	// valueFrom reads the objects, as YAML documents, from a ConfigMap or Secret.
 	ValueFrom *ValueSourceApplyConfiguration `json:"valueFrom,omitempty"`
 }

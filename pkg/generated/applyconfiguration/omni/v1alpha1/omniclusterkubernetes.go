@@ -26,9 +26,9 @@ type OmniClusterKubernetesApplyConfiguration struct {
 	// version is the Kubernetes version with a leading v, such as v1.35.1.
 	Version *string `json:"version,omitempty"`
 	// manifests are Kubernetes objects that Omni applies to the running cluster, which is Ready only when all are applied.
-	Manifests []ManifestApplyConfiguration `json:"manifests,omitempty"`
+	Manifests []ManifestApplyConfiguration `json:"manifests,omitzero"`
 	// healthchecks are Jobs that Omni runs to decide whether an upgrade may go on.
-	Healthchecks []HealthcheckApplyConfiguration `json:"healthchecks,omitempty"`
+	Healthchecks []HealthcheckApplyConfiguration `json:"healthchecks,omitzero"`
 }
 
 // OmniClusterKubernetesApplyConfiguration constructs a declarative configuration of the OmniClusterKubernetes type for use with

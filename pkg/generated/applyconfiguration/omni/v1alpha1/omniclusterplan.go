@@ -39,14 +39,14 @@ type OmniClusterPlanApplyConfiguration struct {
 	// held is the number of changes that wait for their turn in an OmniRolloutPolicy.
 	Held *int32 `json:"held,omitempty"`
 	// changes are the changes one by one, destroying ones first, at most 50.
-	Changes []PlannedChangeApplyConfiguration `json:"changes,omitempty"`
+	Changes []PlannedChangeApplyConfiguration `json:"changes,omitzero"`
 	// omittedChanges is the number of changes that the list leaves out.
 	OmittedChanges *int32 `json:"omittedChanges,omitempty"`
 	// diff shows the changes as text, resource by resource, as far as it fits into 8 KiB. Contents that may be
 	// secret (config patches, manifests, kernel arguments) are left out: only the place that changes is named.
 	Diff *string `json:"diff,omitempty"`
 	// approved are the destroying changes that were approved and are not yet done.
-	Approved []ApprovedChangeApplyConfiguration `json:"approved,omitempty"`
+	Approved []ApprovedChangeApplyConfiguration `json:"approved,omitzero"`
 }
 
 // OmniClusterPlanApplyConfiguration constructs a declarative configuration of the OmniClusterPlan type for use with

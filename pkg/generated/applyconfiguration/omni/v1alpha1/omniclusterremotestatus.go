@@ -39,9 +39,9 @@ type OmniClusterRemoteStatusApplyConfiguration struct {
 	// upgrades are the Kubernetes and Talos upgrades, the last one included.
 	Upgrades *UpgradeStatusesApplyConfiguration `json:"upgrades,omitempty"`
 	// machineSets are the control plane and the worker sets.
-	MachineSets []MachineSetStatusApplyConfiguration `json:"machineSets,omitempty"`
+	MachineSets []MachineSetStatusApplyConfiguration `json:"machineSets,omitzero"`
 	// machineStates are the machines that an OmniMachine describes.
-	MachineStates []MachineStateApplyConfiguration `json:"machineStates,omitempty"`
+	MachineStates []MachineStateApplyConfiguration `json:"machineStates,omitzero"`
 }
 
 // OmniClusterRemoteStatusApplyConfiguration constructs a declarative configuration of the OmniClusterRemoteStatus type for use with

@@ -45,11 +45,11 @@ type OmniClusterRolloutApplyConfiguration struct {
 	// hash identifies the changes that wait, or are at work.
 	Hash *string `json:"hash,omitempty"`
 	// kinds are what these changes are about.
-	Kinds []omniv1alpha1.ChangeKind `json:"kinds,omitempty"`
+	Kinds []omniv1alpha1.ChangeKind `json:"kinds,omitzero"`
 	// changes identifies them one by one, at most 256. More than that wait for the next turn. Changes that waited stay
 	// here while they cannot be made for another reason, such as a lock in Omni: they are held if the policy no longer
 	// selects the cluster.
-	Changes []string `json:"changes,omitempty"`
+	Changes []string `json:"changes,omitzero"`
 	// heldSince is since when changes have been waiting without a break.
 	HeldSince *v1.Time `json:"heldSince,omitempty"`
 	// changedSince is since when no other change has joined those that wait.

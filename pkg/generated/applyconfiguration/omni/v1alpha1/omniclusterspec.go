@@ -33,9 +33,9 @@ type OmniClusterSpecApplyConfiguration struct {
 	// metadata.name. It cannot be changed.
 	ClusterName *string `json:"clusterName,omitempty"`
 	// labels are copied to the cluster in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	// annotations are copied to the cluster in Omni. The prefixes omni.sidero.dev/ and omni.texashpc.com/ are refused.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 	// kubernetes holds the Kubernetes version and what Omni applies to the running cluster.
 	Kubernetes *OmniClusterKubernetesApplyConfiguration `json:"kubernetes,omitempty"`
 	// talos holds the Talos version.
@@ -43,7 +43,7 @@ type OmniClusterSpecApplyConfiguration struct {
 	// features are the optional features of the cluster.
 	Features *OmniClusterFeaturesApplyConfiguration `json:"features,omitempty"`
 	// patches are Talos machine configuration patches for every machine of the cluster, applied in order.
-	Patches []PatchApplyConfiguration `json:"patches,omitempty"`
+	Patches []PatchApplyConfiguration `json:"patches,omitzero"`
 	// systemExtensions are the Talos system extensions of every machine. Unset says nothing: a machine for which no
 	// narrower level has a list gets those of the image that it first booted. An empty list removes them all.
 	SystemExtensions []string `json:"systemExtensions,omitzero"`

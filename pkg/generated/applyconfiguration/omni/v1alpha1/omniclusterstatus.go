@@ -49,23 +49,23 @@ type OmniClusterStatusApplyConfiguration struct {
 	// controlPlaneRef is the OmniControlPlane that was last applied.
 	ControlPlaneRef *AppliedReferenceApplyConfiguration `json:"controlPlaneRef,omitempty"`
 	// workersRefs are the OmniWorkers that were last applied.
-	WorkersRefs []AppliedReferenceApplyConfiguration `json:"workersRefs,omitempty"`
+	WorkersRefs []AppliedReferenceApplyConfiguration `json:"workersRefs,omitzero"`
 	// machineRefs are the OmniMachines that were last applied.
-	MachineRefs []AppliedReferenceApplyConfiguration `json:"machineRefs,omitempty"`
+	MachineRefs []AppliedReferenceApplyConfiguration `json:"machineRefs,omitzero"`
 	// templateHash is the sha256 of the template that was last applied.
 	TemplateHash *string `json:"templateHash,omitempty"`
 	// appliedMachineSets are the machine sets, with their machines, that Omni has from this object. A destroying
 	// change of anything else (made by hand in Omni, or by documents that this status does not know, as after the
 	// restore of a backup) waits for spec.approvedPlan under every change policy.
-	AppliedMachineSets []AppliedMachineSetApplyConfiguration `json:"appliedMachineSets,omitempty"`
+	AppliedMachineSets []AppliedMachineSetApplyConfiguration `json:"appliedMachineSets,omitzero"`
 	// appliedManifests are the IDs of the manifest groups of mode full that Omni has from this object. When such a
 	// group goes, Omni removes its objects from the cluster: one that this list does not name goes only with
 	// spec.approvedPlan.
-	AppliedManifests []string `json:"appliedManifests,omitempty"`
+	AppliedManifests []string `json:"appliedManifests,omitzero"`
 	// appliedTimes are when Omni made what appliedMachineSets and appliedManifests name, by its clock and by ID: of each machine
 	// set, listed machine and manifest group. What was made at another time under the same ID is not from this object, as after
 	// the restore of a backup in which it was to go, while it was made again since.
-	AppliedTimes map[string]v1.Time `json:"appliedTimes,omitempty"`
+	AppliedTimes map[string]v1.Time `json:"appliedTimes,omitzero"`
 	// controlPlaneSet is the control plane's machine set that Omni had when this object saw one last in the cluster of
 	// omniClusterID. If Omni has it no more, etcd is gone with it: it is only made again from another backup
 	// (spec.bootstrapSpec of the OmniControlPlane), or if the annotation omni.texashpc.com/recreate allows it.
@@ -86,7 +86,7 @@ type OmniClusterStatusApplyConfiguration struct {
 	UsedApproval *string `json:"usedApproval,omitempty"`
 	// refusals are the changes that Omni refused when they were last tried, at most 10. What does not depend on them
 	// is applied; they are tried again when something changes, and at the sync interval.
-	Refusals []RefusedChangeApplyConfiguration `json:"refusals,omitempty"`
+	Refusals []RefusedChangeApplyConfiguration `json:"refusals,omitzero"`
 	// lastDestroyed is what of the cluster was destroyed last, because the documents said so. The conditions repeat it for a day:
 	// the numbers of a cluster that is Ready do not tell that there were more machines.
 	LastDestroyed *LastDestroyedApplyConfiguration `json:"lastDestroyed,omitempty"`

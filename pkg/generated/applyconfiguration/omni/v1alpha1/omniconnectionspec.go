@@ -36,7 +36,7 @@ type OmniConnectionSpecApplyConfiguration struct {
 	InsecureSkipTLSVerify *bool `json:"insecureSkipTLSVerify,omitempty"`
 	// caBundle holds the PEM certificates that sign the endpoint's certificate (base64 in JSON and YAML).
 	// Unset means the system's own roots. It cannot be combined with insecureSkipTLSVerify.
-	CABundle []byte `json:"caBundle,omitempty"`
+	CABundle []byte `json:"caBundle,omitzero"`
 }
 
 // OmniConnectionSpecApplyConfiguration constructs a declarative configuration of the OmniConnectionSpec type for use with

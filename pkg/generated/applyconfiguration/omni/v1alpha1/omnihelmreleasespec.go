@@ -65,7 +65,7 @@ type OmniHelmReleaseSpecApplyConfiguration struct {
 	// driftDetection says what to do when live objects differ from the release.
 	DriftDetection *DriftDetectionApplyConfiguration `json:"driftDetection,omitempty"`
 	// dependsOn names OmniHelmReleases of this namespace that must be Ready first.
-	DependsOn []LocalObjectReferenceApplyConfiguration `json:"dependsOn,omitempty"`
+	DependsOn []LocalObjectReferenceApplyConfiguration `json:"dependsOn,omitzero"`
 	// suspend takes no action. Deletion still follows deletionPolicy.
 	Suspend *bool `json:"suspend,omitempty"`
 	// test runs the chart's tests after an install or upgrade.

@@ -69,7 +69,7 @@ type OmniHelmReleaseStatusApplyConfiguration struct {
 	// valuesDigest is the sha256 of the merged values that were applied.
 	ValuesDigest *string `json:"valuesDigest,omitempty"`
 	// history holds the last five revisions, newest first.
-	History []HelmRevisionApplyConfiguration `json:"history,omitempty"`
+	History []HelmRevisionApplyConfiguration `json:"history,omitzero"`
 }
 
 // OmniHelmReleaseStatusApplyConfiguration constructs a declarative configuration of the OmniHelmReleaseStatus type for use with

@@ -19,7 +19,6 @@ limitations under the License.
 package v1alpha1
 
 import (
-	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	omniv1alpha1 "omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -30,12 +29,12 @@ import (
 type OmniRolloutPolicySpecApplyConfiguration struct {
 	// clusterSelector selects the OmniClusters of this namespace by their labels. An empty one selects all of them.
 	// A cluster that two policies select is held until one of them lets it go.
-	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
+	ClusterSelector *ClusterSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
 	// changes are the kinds of changes that wait: KubernetesVersion, TalosVersion, MachineConfig, MachineImage,
 	// MachineRemoval, Manifests. Unset means all of them.
-	Changes []omniv1alpha1.ChangeKind `json:"changes,omitempty"`
+	Changes []omniv1alpha1.ChangeKind `json:"changes,omitzero"`
 	// stages are taken one after the other, 10 at most. A cluster belongs to the first whose selector matches.
-	Stages []RolloutStageApplyConfiguration `json:"stages,omitempty"`
+	Stages []RolloutStageApplyConfiguration `json:"stages,omitzero"`
 	// arrivalTime is how long a change other than a version has to be seen before a later stage takes it, so that the
 	// earlier stages can have got it, too. From 0s to 24h; 15m by default.
 	ArrivalTime *omniv1alpha1.Duration `json:"arrivalTime,omitempty"`
@@ -46,7 +45,7 @@ type OmniRolloutPolicySpecApplyConfiguration struct {
 	// to 48h; 2h by default.
 	ProgressDeadline *omniv1alpha1.Duration `json:"progressDeadline,omitempty"`
 	// freezes are times in which nothing begins, 20 at most.
-	Freezes []RolloutFreezeApplyConfiguration `json:"freezes,omitempty"`
+	Freezes []RolloutFreezeApplyConfiguration `json:"freezes,omitzero"`
 	// hold keeps everything from beginning until it is taken back.
 	Hold *bool `json:"hold,omitempty"`
 }
@@ -60,7 +59,7 @@ func OmniRolloutPolicySpec() *OmniRolloutPolicySpecApplyConfiguration {
 // WithClusterSelector sets the ClusterSelector field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ClusterSelector field is set to the value of the last call.
-func (b *OmniRolloutPolicySpecApplyConfiguration) WithClusterSelector(value *v1.LabelSelectorApplyConfiguration) *OmniRolloutPolicySpecApplyConfiguration {
+func (b *OmniRolloutPolicySpecApplyConfiguration) WithClusterSelector(value *ClusterSelectorApplyConfiguration) *OmniRolloutPolicySpecApplyConfiguration {
 	b.ClusterSelector = value
 	return b
 }

@@ -29,11 +29,11 @@ import (
 type OmniRolloutPolicyStatusApplyConfiguration struct {
 	ReconcileStatusApplyConfiguration `json:""`
 	// stages are the stages of the spec.
-	Stages []RolloutStageStatusApplyConfiguration `json:"stages,omitempty"`
+	Stages []RolloutStageStatusApplyConfiguration `json:"stages,omitzero"`
 	// admitted are the clusters whose changes may begin, or are at work; at most 200.
-	Admitted []RolloutTicketApplyConfiguration `json:"admitted,omitempty"`
+	Admitted []RolloutTicketApplyConfiguration `json:"admitted,omitzero"`
 	// failed are the clusters that failed and are not well yet, at most 50.
-	Failed []FailedClusterApplyConfiguration `json:"failed,omitempty"`
+	Failed []FailedClusterApplyConfiguration `json:"failed,omitzero"`
 	// failedCount is the number of clusters that failed and are not well yet.
 	FailedCount *int32 `json:"failedCount,omitempty"`
 	// held is the number of clusters with changes that wait.

@@ -39,11 +39,11 @@ type OmniSecretSyncSpecApplyConfiguration struct {
 	// type of the written Secret. Unset means the source's type.
 	Type *string `json:"type,omitempty"`
 	// keys selects and renames keys. Unset means all keys as they are.
-	Keys []SecretKeyMappingApplyConfiguration `json:"keys,omitempty"`
+	Keys []SecretKeyMappingApplyConfiguration `json:"keys,omitzero"`
 	// labels of the written Secret. Those of omni.texashpc.com cannot be set.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	// annotations of the written Secret. Those of omni.texashpc.com cannot be set.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 	// createNamespace makes the target namespace if it is missing. It is never deleted.
 	CreateNamespace *bool `json:"createNamespace,omitempty"`
 	// adopt allows overwriting a Secret that this object did not write.

@@ -34,9 +34,9 @@ type PatchApplyConfiguration struct {
 	// idOverride is the ID of the patch in Omni, instead of the derived one.
 	IDOverride *string `json:"idOverride,omitempty"`
 	// labels are copied to the patch in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	// annotations are copied to the patch in Omni. The prefix omni.sidero.dev/ is Omni's own and refused.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 	// inline is the patch itself, a fragment of a Talos machine configuration.
 	Inline *omniv1alpha1.FreeForm `json:"inline,omitempty"`
 	// valueFrom reads the patch, as YAML text, from a ConfigMap or Secret.

@@ -35,7 +35,7 @@ type ReconcileStatusApplyConfiguration struct {
 	LastHandledReconcileAt *string `json:"lastHandledReconcileAt,omitempty"`
 	// conditions say what is true of the object now. Ready always exists; Reconciling and Stalled
 	// exist only while they are true.
-	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitempty"`
+	Conditions []v1.ConditionApplyConfiguration `json:"conditions,omitzero"`
 }
 
 // ReconcileStatusApplyConfiguration constructs a declarative configuration of the ReconcileStatus type for use with

@@ -37,7 +37,7 @@ type RefusedChangeApplyConfiguration struct {
 	Message *string `json:"message,omitempty"`
 	// documents are the objects whose part was refused: the OmniControlPlane or OmniWorkers of the machine set, and the
 	// OmniMachine of the machine. It is empty for a part of the OmniCluster itself.
-	Documents []RefusedDocumentApplyConfiguration `json:"documents,omitempty"`
+	Documents []RefusedDocumentApplyConfiguration `json:"documents,omitzero"`
 }
 
 // RefusedChangeApplyConfiguration constructs a declarative configuration of the RefusedChange type for use with

@@ -20,7 +20,6 @@ package v1alpha1
 
 import (
 	intstr "k8s.io/apimachinery/pkg/util/intstr"
-	v1 "k8s.io/client-go/applyconfigurations/meta/v1"
 	omniv1alpha1 "omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 )
 
@@ -33,7 +32,7 @@ type RolloutStageApplyConfiguration struct {
 	Name *string `json:"name,omitempty"`
 	// clusterSelector selects the stage's clusters, among those of the policy that no earlier stage takes. The last
 	// stage has none: it takes the rest.
-	ClusterSelector *v1.LabelSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
+	ClusterSelector *ClusterSelectorApplyConfiguration `json:"clusterSelector,omitempty"`
 	// maxConcurrent is how many clusters of the stage may be at work at once: a number from 1 (the default) to 100, or
 	// a percentage of the stage's clusters, which is rounded down and is at least 1 and at most 100.
 	MaxConcurrent *intstr.IntOrString `json:"maxConcurrent,omitempty"`
@@ -47,7 +46,7 @@ type RolloutStageApplyConfiguration struct {
 	// promotion says who may begin this stage: Automatic (the default) or Manual.
 	Promotion *omniv1alpha1.RolloutPromotion `json:"promotion,omitempty"`
 	// windows are the times in which changes may begin, joined; at most 14. Unset means at any time.
-	Windows []MaintenanceWindowApplyConfiguration `json:"windows,omitempty"`
+	Windows []MaintenanceWindowApplyConfiguration `json:"windows,omitzero"`
 }
 
 // RolloutStageApplyConfiguration constructs a declarative configuration of the RolloutStage type for use with
@@ -67,7 +66,7 @@ func (b *RolloutStageApplyConfiguration) WithName(value string) *RolloutStageApp
 // WithClusterSelector sets the ClusterSelector field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the ClusterSelector field is set to the value of the last call.
-func (b *RolloutStageApplyConfiguration) WithClusterSelector(value *v1.LabelSelectorApplyConfiguration) *RolloutStageApplyConfiguration {
+func (b *RolloutStageApplyConfiguration) WithClusterSelector(value *ClusterSelectorApplyConfiguration) *RolloutStageApplyConfiguration {
 	b.ClusterSelector = value
 	return b
 }

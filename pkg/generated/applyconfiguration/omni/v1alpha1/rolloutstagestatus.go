@@ -47,9 +47,9 @@ type RolloutStageStatusApplyConfiguration struct {
 	// promotedUntil is until when the stage may begin without the earlier ones. Unset unless somebody promotes it.
 	PromotedUntil *v1.Time `json:"promotedUntil,omitempty"`
 	// qualified are the versions that the stage has proved, the last ten of Kubernetes and of Talos.
-	Qualified []QualifiedVersionApplyConfiguration `json:"qualified,omitempty"`
+	Qualified []QualifiedVersionApplyConfiguration `json:"qualified,omitzero"`
 	// soaking are versions that clusters of the stage run, and that it has not proved yet; at most 10.
-	Soaking []SoakingVersionApplyConfiguration `json:"soaking,omitempty"`
+	Soaking []SoakingVersionApplyConfiguration `json:"soaking,omitzero"`
 	// quietSince is since when no cluster of the stage has a change other than a version that waits or is at work.
 	// Unset while one has, and while no cluster runs well, or omni-controller has not looked at one in Omni since it started.
 	QuietSince *v1.Time `json:"quietSince,omitempty"`

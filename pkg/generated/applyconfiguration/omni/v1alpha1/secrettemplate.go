@@ -24,9 +24,9 @@ package v1alpha1
 // SecretTemplate adds metadata to a Secret.
 type SecretTemplateApplyConfiguration struct {
 	// labels of the Secret. Those of omni.texashpc.com cannot be set.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitzero"`
 	// annotations of the Secret. Those of omni.texashpc.com cannot be set.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitzero"`
 }
 
 // SecretTemplateApplyConfiguration constructs a declarative configuration of the SecretTemplate type for use with
