@@ -70,7 +70,7 @@ func readDescriptor(descriptor any) kind {
 		read.selector = text(selectable.Elem(), "Label")
 	}
 
-	columns := value.FieldByName("Columns")
+	columns := value.Addr().MethodByName("AllColumns").Call(nil)[0]
 	for i := range columns.Len() {
 		one := columns.Index(i)
 		read.columns = append(read.columns, column{text(one, "Name"), text(one, "Description"), one.FieldByName("Wide").Bool()})

@@ -39,7 +39,7 @@ var subjects = []subject{
 		kind: "OmniConnection", resource: "omniconnections",
 		spec: `{"endpoint":"https://127.0.0.1:1","auth":{"serviceAccountSecretRef":{"name":"absent"}}}`,
 		path: "/spec/endpoint", value: `"https://127.0.0.1:2"`,
-		headings: "NAME READY ENDPOINT OMNI SERVICE ACCOUNT EXPIRES REASON AGE",
+		headings: "NAME READY STATUS ENDPOINT OMNI SERVICE ACCOUNT EXPIRES MESSAGE AGE",
 	},
 	{
 		kind: "OmniCluster", resource: "omniclusters",
@@ -51,7 +51,7 @@ var subjects = []subject{
 			`{"kubernetes":{"manifests":[{"name":"two","inline":[{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"two"}}]}]}}`,
 		},
 		owned:    [2]string{`.spec.kubernetes.manifests[name="one"]`, `.spec.kubernetes.manifests[name="two"]`},
-		headings: "NAME READY STATUS KUBERNETES TALOS CONTROL PLANE WORKERS CONNECTION PLAN HELD MESSAGE AGE",
+		headings: "NAME SUSPENDED READY STATUS KUBERNETES TALOS CONTROL PLANE WORKERS CONNECTION PLAN HELD MESSAGE AGE",
 	},
 	{
 		kind: "OmniControlPlane", resource: "omnicontrolplanes",
@@ -60,7 +60,7 @@ var subjects = []subject{
 		field: "spec.clusterRef.name", of: "absent",
 		shared:   [2]string{`{"labels":{"one":"1"}}`, `{"labels":{"two":"2"}}`},
 		owned:    [2]string{".spec.labels.one", ".spec.labels.two"},
-		headings: "NAME READY CLUSTER DESIRED READY MACHINES CLASS STATUS AGE",
+		headings: "NAME READY STATUS CLUSTER DESIRED READY MACHINES CLASS MESSAGE AGE",
 	},
 	{
 		kind: "OmniWorkers", resource: "omniworkers",
@@ -69,7 +69,7 @@ var subjects = []subject{
 		field: "spec.clusterRef.name", of: "absent",
 		shared:   [2]string{`{"labels":{"one":"1"}}`, `{"labels":{"two":"2"}}`},
 		owned:    [2]string{".spec.labels.one", ".spec.labels.two"},
-		headings: "NAME READY CLUSTER DESIRED READY MACHINES CLASS STATUS AGE",
+		headings: "NAME READY STATUS CLUSTER DESIRED READY MACHINES CLASS MESSAGE AGE",
 	},
 	{
 		kind: "OmniMachine", resource: "omnimachines",
@@ -78,7 +78,7 @@ var subjects = []subject{
 		field: "spec.clusterRef.name", of: "absent",
 		shared:   [2]string{`{"labels":{"one":"1"}}`, `{"labels":{"two":"2"}}`},
 		owned:    [2]string{".spec.labels.one", ".spec.labels.two"},
-		headings: "NAME READY CLUSTER MACHINE STAGE CONNECTED AGE",
+		headings: "NAME READY STATUS CLUSTER MACHINE STAGE CONNECTED MESSAGE AGE",
 	},
 	{
 		kind: "OmniKubeconfigExport", resource: "omnikubeconfigexports",
@@ -87,7 +87,7 @@ var subjects = []subject{
 		field: "spec.clusterRef.name", of: "absent",
 		shared:   [2]string{`{"serviceAccount":{"groups":["one"]}}`, `{"serviceAccount":{"groups":["two"]}}`},
 		owned:    [2]string{`.spec.serviceAccount.groups[="one"]`, `.spec.serviceAccount.groups[="two"]`},
-		headings: "NAME READY CLUSTER SECRET EXPIRES ROTATES AGE",
+		headings: "NAME READY STATUS CLUSTER SECRET EXPIRES ROTATES MESSAGE AGE",
 	},
 	{
 		kind: "OmniSecretSync", resource: "omnisecretsyncs",
@@ -97,7 +97,7 @@ var subjects = []subject{
 		field: "spec.clusterRef.name", of: "absent",
 		shared:   [2]string{`{"keys":[{"from":"a","to":"one"}]}`, `{"keys":[{"from":"b","to":"two"}]}`},
 		owned:    [2]string{`.spec.keys[to="one"]`, `.spec.keys[to="two"]`},
-		headings: "NAME READY CLUSTER SOURCE TARGET SYNCED AGE",
+		headings: "NAME READY STATUS CLUSTER SOURCE TARGET SYNCED MESSAGE AGE",
 	},
 	{
 		kind: "OmniHelmRelease", resource: "omnihelmreleases",
@@ -106,7 +106,7 @@ var subjects = []subject{
 		field: "spec.clusterRef.name", of: "absent",
 		shared:   [2]string{`{"dependsOn":[{"name":"one"}]}`, `{"dependsOn":[{"name":"two"}]}`},
 		owned:    [2]string{`.spec.dependsOn[name="one"]`, `.spec.dependsOn[name="two"]`},
-		headings: "NAME READY CLUSTER CHART VERSION REVISION STATUS AGE",
+		headings: "NAME SUSPENDED READY STATUS CLUSTER CHART VERSION REVISION HELM MESSAGE AGE",
 	},
 	{
 		kind: "OmniRolloutPolicy", resource: "omnirolloutpolicies", roles: "admin",
@@ -117,7 +117,7 @@ var subjects = []subject{
 			`{"freezes":[{"name":"two","from":"2026-02-01T00:00:00Z","until":"2026-02-02T00:00:00Z"}]}`,
 		},
 		owned:    [2]string{`.spec.freezes[name="one"]`, `.spec.freezes[name="two"]`},
-		headings: "NAME READY STAGES HELD RUNNING FAILED NEXT MESSAGE AGE",
+		headings: "NAME SUSPENDED READY STATUS STAGES HELD RUNNING FAILED NEXT MESSAGE AGE",
 	},
 }
 

@@ -37,11 +37,15 @@ func TestValidateOmniMachine(t *testing.T) {
 		}, []string{"spec.install.diskSelector: Forbidden"}},
 		{"a selector that is no CEL", func(m *v1alpha1.OmniMachine) { m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "disk.size >"} },
 			[]string{"spec.install.diskSelector: Invalid value"}},
-		{"a selector of something else", func(m *v1alpha1.OmniMachine) { m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "volume.name == 'a'"} },
+		{"a selector of something else", func(m *v1alpha1.OmniMachine) {
+			m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "volume.name == 'a'"}
+		},
 			[]string{"spec.install.diskSelector: Invalid value"}},
 		{"a selector that is a number", func(m *v1alpha1.OmniMachine) { m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "disk.size"} },
 			[]string{"spec.install.diskSelector: Invalid value"}},
-		{"a long selector", func(m *v1alpha1.OmniMachine) { m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "true" + strings.Repeat(" ", maxSelector)} },
+		{"a long selector", func(m *v1alpha1.OmniMachine) {
+			m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: "true" + strings.Repeat(" ", maxSelector)}
+		},
 			[]string{"spec.install.diskSelector: Too long"}},
 		{"a deep selector", func(m *v1alpha1.OmniMachine) {
 			m.Spec.Install = &v1alpha1.MachineInstall{DiskSelector: strings.Repeat("(", 900) + "true" + strings.Repeat(")", 900)}

@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,35 +68,47 @@ func TestDesired(t *testing.T) {
 	}
 }
 
-func TestReadyCells(t *testing.T) {
+// Every kind has READY and STATUS in the narrow table and MESSAGE in the wide one, and SUSPENDED before them if it can be suspended.
+func TestCommonColumns(t *testing.T) {
+	type machine = *v1alpha1.OmniMachine
+
 	ready := &v1alpha1.OmniMachine{}
 	ready.Status.Conditions = []metav1.Condition{
 		{Type: "Accepted", Status: "True", Reason: "AcceptedByCluster"},
 		{Type: "Ready", Status: "False", Reason: "Error", Message: "no answer"},
 	}
 
-	tests := []struct {
-		name   string
-		column Column[*v1alpha1.OmniMachine]
-		obj    *v1alpha1.OmniMachine
-		want   string
-		wide   bool
+	own := []Column[machine]{{Name: "Own", Description: "x", Cell: func(machine) any { return "own" }}}
+	plain := &Descriptor[machine]{Columns: own}
+	suspended := &Descriptor[machine]{Columns: own, Suspended: func(obj machine) bool { return obj == ready }}
+
+	for name, test := range map[string]struct {
+		of    *Descriptor[machine]
+		obj   machine
+		names string
+		cells string
 	}{
-		{"ready", ReadyColumn[*v1alpha1.OmniMachine](), ready, "False", false},
-		{"ready, unknown", ReadyColumn[*v1alpha1.OmniMachine](), &v1alpha1.OmniMachine{}, "Unknown", false},
-		{"reason", ReasonColumn[*v1alpha1.OmniMachine]("Status", false), ready, "Error", false},
-		{"reason, unknown", ReasonColumn[*v1alpha1.OmniMachine]("Reason", true), &v1alpha1.OmniMachine{}, "<none>", true},
-		{"message", MessageColumn[*v1alpha1.OmniMachine](), ready, "no answer", true},
-		{"message, unknown", MessageColumn[*v1alpha1.OmniMachine](), &v1alpha1.OmniMachine{}, "<none>", true},
-	}
-	for _, test := range tests {
-		if got := test.column.Cell(test.obj); got != test.want {
-			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		"ready":         {plain, ready, "[Ready Status Own Message]", "[False Error own no answer]"},
+		"unknown":       {plain, &v1alpha1.OmniMachine{}, "[Ready Status Own Message]", "[Unknown <none> own <none>]"},
+		"suspended":     {suspended, ready, "[Suspended Ready Status Own Message]", "[True False Error own no answer]"},
+		"not suspended": {suspended, &v1alpha1.OmniMachine{}, "[Suspended Ready Status Own Message]", "[False Unknown <none> own <none>]"},
+	} {
+		var (
+			names []string
+			cells []any
+		)
+
+		for _, column := range test.of.AllColumns() {
+			names, cells = append(names, column.Name), append(cells, column.Cell(test.obj))
+
+			definition := column.definition()
+			if wide := definition.Priority == 1; wide != (column.Name == "Message") || definition.Type != "string" || definition.Description == "" {
+				t.Errorf("%s: heading %+v", name, definition)
+			}
 		}
 
-		definition := test.column.definition()
-		if wide := definition.Priority == 1; wide != test.wide || definition.Type != "string" || definition.Description == "" {
-			t.Errorf("%s: heading %+v", test.name, definition)
+		if fmt.Sprint(names) != test.names || fmt.Sprint(cells) != test.cells {
+			t.Errorf("%s: %v: %v", name, names, cells)
 		}
 	}
 }

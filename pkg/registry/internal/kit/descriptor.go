@@ -76,7 +76,10 @@ type Descriptor[T Object] struct {
 	// Selectable is the one field of the spec that field selectors may name. Optional.
 	Selectable *SelectableField[T]
 
-	// Columns are printed between NAME and AGE.
+	// Suspended reports whether the object is told to do nothing, for the column SUSPENDED. Nil: the kind cannot be suspended.
+	Suspended func(T) bool
+
+	// Columns are those of the kind alone: they are printed behind SUSPENDED, READY and STATUS, and before MESSAGE and AGE.
 	Columns []Column[T]
 
 	// Scale makes the scale subresource. Optional.

@@ -201,7 +201,7 @@ func NewStorage[T Object](d *Descriptor[T], scheme *runtime.Scheme, getter gener
 		UpdateStrategy:            main,
 		DeleteStrategy:            main,
 		ResetFieldsStrategy:       main,
-		TableConvertor:            newTable(d.Columns),
+		TableConvertor:            newTable(d.AllColumns()),
 	}
 
 	if err := store.CompleteWithOptions(&generic.StoreOptions{

@@ -208,10 +208,9 @@ func (s *scaledObject[T]) apply(obj T, scale *autoscalingv1.Scale) error {
 	return nil
 }
 
-// MachineSetColumns are the columns of the kinds that stand for a machine set.
+// MachineSetColumns are the columns that only the kinds that stand for a machine set have.
 func MachineSetColumns[T Object](scale *Scale[T]) []Column[T] {
 	return []Column[T]{
-		ReadyColumn[T](),
 		ClusterColumn[T](),
 		{
 			Name:        "Desired",
@@ -229,7 +228,6 @@ func MachineSetColumns[T Object](scale *Scale[T]) []Column[T] {
 			Description: "Machine class that the machines come from; none where they are listed.",
 			Cell:        func(obj T) any { return className(scale.Machines(obj)) },
 		},
-		ReasonColumn[T]("Status", false),
 	}
 }
 

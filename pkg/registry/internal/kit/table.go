@@ -1,6 +1,7 @@
 package kit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -116,19 +117,43 @@ func listMeta(obj runtime.Object) metav1.ListMeta {
 // none is what kubectl prints for an empty value.
 const none = "<none>"
 
-// ReadyColumn shows the status of the Ready condition.
-func ReadyColumn[T Object]() Column[T] {
-	return Column[T]{
-		Name:        "Ready",
-		Description: "Whether the object is fully done: True, False, or Unknown while nobody has looked yet.",
-		Cell: func(obj T) any {
-			if ready := readyCondition(obj); ready != nil {
-				return string(ready.Status)
-			}
+// AllColumns are the columns of the kind among those that all kinds have. SUSPENDED stands before READY, as flux prints it: Ready of a
+// suspended object is from before it was suspended.
+func (d *Descriptor[T]) AllColumns() []Column[T] {
+	var columns []Column[T]
 
-			return string(metav1.ConditionUnknown)
-		},
+	if d.Suspended != nil {
+		columns = append(columns, Column[T]{
+			Name:        "Suspended",
+			Description: "Whether the object is told to do nothing: True or False.",
+			Cell: func(obj T) any {
+				if d.Suspended(obj) {
+					return string(metav1.ConditionTrue)
+				}
+
+				return string(metav1.ConditionFalse)
+			},
+		})
 	}
+
+	columns = append(columns, readyColumn[T]("Ready", "Whether the object is fully done: True, False, or Unknown while nobody has looked yet.", false,
+		string(metav1.ConditionUnknown), func(ready *metav1.Condition) string { return string(ready.Status) }),
+		readyColumn[T]("Status", "Why the object is Ready or not, in one word.", false, none, func(ready *metav1.Condition) string { return ready.Reason }))
+	columns = append(columns, d.Columns...)
+
+	return append(columns, readyColumn[T]("Message", "Why the object is Ready or not, in a sentence.", true, none,
+		func(ready *metav1.Condition) string { return ready.Message }))
+}
+
+// readyColumn shows a part of the condition Ready, and absent where there is none.
+func readyColumn[T Object](name, description string, wide bool, absent string, part func(*metav1.Condition) string) Column[T] {
+	return Column[T]{Name: name, Description: description, Wide: wide, Cell: func(obj T) any {
+		if ready := meta.FindStatusCondition(obj.GetReconcileStatus().Conditions, v1alpha1.ConditionReady); ready != nil {
+			return cmp.Or(part(ready), absent)
+		}
+
+		return absent
+	}}
 }
 
 // ClusterColumn shows the OmniCluster that an object names.
@@ -138,42 +163,6 @@ func ClusterColumn[T Object]() Column[T] {
 		Description: "OmniCluster that this object belongs to.",
 		Cell:        func(obj T) any { return v1alpha1.ClusterRefOf(obj) },
 	}
-}
-
-// ReasonColumn shows the reason of the Ready condition under the given heading.
-func ReasonColumn[T Object](name string, wide bool) Column[T] {
-	return Column[T]{
-		Name:        name,
-		Description: "Why the object is Ready or not, in one word.",
-		Wide:        wide,
-		Cell: func(obj T) any {
-			if ready := readyCondition(obj); ready != nil {
-				return ready.Reason
-			}
-
-			return none
-		},
-	}
-}
-
-// MessageColumn shows the message of the Ready condition in the wide output.
-func MessageColumn[T Object]() Column[T] {
-	return Column[T]{
-		Name:        "Message",
-		Description: "Why the object is Ready or not, in a sentence.",
-		Wide:        true,
-		Cell: func(obj T) any {
-			if ready := readyCondition(obj); ready != nil {
-				return ready.Message
-			}
-
-			return none
-		},
-	}
-}
-
-func readyCondition[T Object](obj T) *metav1.Condition {
-	return meta.FindStatusCondition(obj.GetReconcileStatus().Conditions, v1alpha1.ConditionReady)
 }
 
 // OrNone returns the value, or what kubectl prints for an empty one.

@@ -44,14 +44,13 @@ func Descriptor(requireConfirmation bool) *kit.Descriptor[*v1alpha1.OmniCluster]
 			Label: v1alpha1.ConnectionRefField,
 			Value: func(o *v1alpha1.OmniCluster) string { return o.Spec.ConnectionRef.Name },
 		},
-		Columns: columns(),
+		Suspended: func(o *v1alpha1.OmniCluster) bool { return o.Spec.Suspend },
+		Columns:   columns(),
 	}
 }
 
 func columns() []kit.Column[*v1alpha1.OmniCluster] {
 	return []kit.Column[*v1alpha1.OmniCluster]{
-		kit.ReadyColumn[*v1alpha1.OmniCluster](),
-		kit.ReasonColumn[*v1alpha1.OmniCluster]("Status", false),
 		{
 			Name:        "Kubernetes",
 			Description: "Kubernetes version asked for, behind the one that Omni was told to run if that is another.",
@@ -93,7 +92,6 @@ func columns() []kit.Column[*v1alpha1.OmniCluster] {
 			Wide:        true,
 			Cell:        func(o *v1alpha1.OmniCluster) any { return held(o.Status.Rollout) },
 		},
-		kit.MessageColumn[*v1alpha1.OmniCluster](),
 	}
 }
 

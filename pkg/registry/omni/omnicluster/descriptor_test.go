@@ -49,7 +49,7 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniCluster) {},
-				Cells:  []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>", "<none>"},
+				Cells:  []any{"False", "Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>", "<none>"},
 			},
 			{
 				Name: "waiting with a plan",
@@ -60,24 +60,29 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Omni = sets()
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Creates: 1, Updates: 2, Destroys: 3}
 				},
-				Cells: []any{
-					"False", "NotRunning", "v1.34.1", "v1.11.2", "2/3", "5/6", "main", "+1 ~2 -3", "<none>",
-					"1 of 3 machines is missing",
+				Cells: []any{"False", "False", "NotRunning", "v1.34.1", "v1.11.2", "2/3", "5/6", "main", "+1 ~2 -3", "<none>", "1 of 3 machines is missing"},
+			},
+			{
+				Name: "suspended while it was well",
+				Change: func(o *v1alpha1.OmniCluster) {
+					o.Spec.Suspend = true
+					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Running", Message: "Omni runs the cluster"}}
 				},
+				Cells: []any{"True", "True", "Running", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>", "Omni runs the cluster"},
 			},
 			{
 				Name: "other versions run",
 				Change: func(o *v1alpha1.OmniCluster) {
 					o.Status.Omni = &v1alpha1.OmniClusterRemoteStatus{KubernetesVersion: "v1.33.5", TalosVersion: "v1.11.2"}
 				},
-				Cells: []any{"Unknown", "<none>", "v1.33.5->v1.34.1", "v1.11.2", "0/0", "0/0", "main", "<none>", "<none>", "<none>"},
+				Cells: []any{"False", "Unknown", "<none>", "v1.33.5->v1.34.1", "v1.11.2", "0/0", "0/0", "main", "<none>", "<none>", "<none>"},
 			},
 			{
 				Name: "with a plan that takes machines away",
 				Change: func(o *v1alpha1.OmniCluster) {
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Updates: 1, Destroys: 3, Destructive: 2}
 				},
-				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~1 -3 !2", "<none>", "<none>"},
+				Cells: []any{"False", "Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~1 -3 !2", "<none>", "<none>"},
 			},
 			{
 				Name: "with changes that wait for a window",
@@ -86,21 +91,21 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Updates: 3, Held: 2}
 					o.Status.Rollout = &v1alpha1.OmniClusterRollout{Reason: "OutsideWindow", NotBefore: &opens}
 				},
-				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~3 -0 h2", "Sat 2026-11-28 01:00 UTC", "<none>"},
+				Cells: []any{"False", "Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "+0 ~3 -0 h2", "Sat 2026-11-28 01:00 UTC", "<none>"},
 			},
 			{
 				Name: "with changes that wait for something else",
 				Change: func(o *v1alpha1.OmniCluster) {
 					o.Status.Rollout = &v1alpha1.OmniClusterRollout{Reason: "WaitingForStage"}
 				},
-				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "WaitingForStage", "<none>"},
+				Cells: []any{"False", "Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "WaitingForStage", "<none>"},
 			},
 			{
 				Name: "without a plan, but with an approval of an earlier one",
 				Change: func(o *v1alpha1.OmniCluster) {
 					o.Status.Plan = &v1alpha1.OmniClusterPlan{Approved: []v1alpha1.ApprovedChange{{ID: "demo-w"}}}
 				},
-				Cells: []any{"Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>", "<none>"},
+				Cells: []any{"False", "Unknown", "<none>", "v1.34.1", "v1.11.2", "<none>", "<none>", "main", "<none>", "<none>", "<none>"},
 			},
 		},
 	})

@@ -44,7 +44,6 @@ func Descriptor(now func() time.Time, clusters kit.Clusters) *kit.Descriptor[*v1
 
 func columns(now func() time.Time) []kit.Column[*v1alpha1.OmniConnection] {
 	return []kit.Column[*v1alpha1.OmniConnection]{
-		kit.ReadyColumn[*v1alpha1.OmniConnection](),
 		{
 			Name:        "Endpoint",
 			Description: "URL of Omni.",
@@ -66,7 +65,6 @@ func columns(now func() time.Time) []kit.Column[*v1alpha1.OmniConnection] {
 			Description: "When the service account key expires.",
 			Cell:        func(o *v1alpha1.OmniConnection) any { return expires(o, now()) },
 		},
-		kit.ReasonColumn[*v1alpha1.OmniConnection]("Reason", true),
 	}
 }
 

@@ -45,7 +45,7 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniConnection) {},
-				Cells:  []any{"Unknown", "https://omni.example.com", "<none>", "<none>", "<none>", "<none>"},
+				Cells:  []any{"Unknown", "<none>", "https://omni.example.com", "<none>", "<none>", "<none>", "<none>"},
 			},
 			{
 				Name: "ready",
@@ -54,7 +54,7 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Omni = &v1alpha1.OmniServerStatus{Version: "v1.9.3", APIVersion: 2}
 					o.Status.ServiceAccount = expiring(30 * 24 * time.Hour)
 				},
-				Cells: []any{"True", "https://omni.example.com", "v1.9.3", "operator", "in 30d", "Succeeded"},
+				Cells: []any{"True", "Succeeded", "https://omni.example.com", "v1.9.3", "operator", "in 30d", "<none>"},
 			},
 			{
 				Name: "expired key",
@@ -62,12 +62,12 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "False", Reason: "KeyExpired"}}
 					o.Status.ServiceAccount = expiring(-3 * time.Hour)
 				},
-				Cells: []any{"False", "https://omni.example.com", "<none>", "operator", "3h ago", "KeyExpired"},
+				Cells: []any{"False", "KeyExpired", "https://omni.example.com", "<none>", "operator", "3h ago", "<none>"},
 			},
 			{
 				Name:   "account without expiry",
 				Change: func(o *v1alpha1.OmniConnection) { o.Status.ServiceAccount = &v1alpha1.OmniServiceAccountStatus{} },
-				Cells:  []any{"Unknown", "https://omni.example.com", "<none>", "<none>", "<none>", "<none>"},
+				Cells:  []any{"Unknown", "<none>", "https://omni.example.com", "<none>", "<none>", "<none>", "<none>"},
 			},
 		},
 	})

@@ -32,8 +32,8 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 		UpdateWarnings: validation.WarningsForOmniHelmReleaseUpdate,
 		Deletion:       deletionOf,
 		Selectable:     kit.ByCluster[*v1alpha1.OmniHelmRelease](),
+		Suspended:      func(o *v1alpha1.OmniHelmRelease) bool { return o.Spec.Suspend },
 		Columns: []kit.Column[*v1alpha1.OmniHelmRelease]{
-			kit.ReadyColumn[*v1alpha1.OmniHelmRelease](),
 			kit.ClusterColumn[*v1alpha1.OmniHelmRelease](),
 			{
 				Name:        "Chart",
@@ -54,8 +54,8 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniHelmRelease] {
 				Cell:        func(o *v1alpha1.OmniHelmRelease) any { return int64(o.Status.Revision) },
 			},
 			{
-				Name:        "Status",
-				Description: "Helm's status of the release.",
+				Name:        "Helm",
+				Description: "Helm's word for the revision: deployed, failed, pending-upgrade and the like; none before Helm was asked.",
 				Cell:        func(o *v1alpha1.OmniHelmRelease) any { return kit.OrNone(o.Status.ReleaseStatus) },
 			},
 		},

@@ -42,7 +42,7 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniHelmRelease) {},
-				Cells:  []any{"Unknown", "production", "web", "1.2.3", int64(0), "<none>"},
+				Cells:  []any{"False", "Unknown", "<none>", "production", "web", "1.2.3", int64(0), "<none>", "<none>"},
 			},
 			{
 				Name: "deployed at an older version than asked for",
@@ -52,12 +52,21 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Revision = 4
 					o.Status.ReleaseStatus = "deployed"
 				},
-				Cells: []any{"False", "production", "web", "1.2.2", int64(4), "deployed"},
+				Cells: []any{"False", "False", "Error", "production", "web", "1.2.2", int64(4), "deployed", "<none>"},
+			},
+			{
+				Name: "suspended while it was well",
+				Change: func(o *v1alpha1.OmniHelmRelease) {
+					o.Spec.Suspend = true
+					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Released", Message: "revision 4 is deployed"}}
+					o.Status.ChartVersion, o.Status.Revision, o.Status.ReleaseStatus = "1.2.3", 4, "deployed"
+				},
+				Cells: []any{"True", "True", "Released", "production", "web", "1.2.3", int64(4), "deployed", "revision 4 is deployed"},
 			},
 			{
 				Name:   "any version",
 				Change: func(o *v1alpha1.OmniHelmRelease) { o.Spec.Chart.Version = "" },
-				Cells:  []any{"Unknown", "production", "web", "<none>", int64(0), "<none>"},
+				Cells:  []any{"False", "Unknown", "<none>", "production", "web", "<none>", int64(0), "<none>", "<none>"},
 			},
 		},
 	})

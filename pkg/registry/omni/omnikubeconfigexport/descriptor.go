@@ -31,7 +31,6 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniKubeconfigEx
 		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniKubeconfigExport](),
 		Columns: []kit.Column[*v1alpha1.OmniKubeconfigExport]{
-			kit.ReadyColumn[*v1alpha1.OmniKubeconfigExport](),
 			kit.ClusterColumn[*v1alpha1.OmniKubeconfigExport](),
 			{
 				Name:        "Secret",

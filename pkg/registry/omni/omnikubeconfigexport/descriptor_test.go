@@ -48,7 +48,7 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniKubeconfigExport) {},
-				Cells:  []any{"Unknown", "production", "production-kubeconfig", "<none>", "<none>"},
+				Cells:  []any{"Unknown", "<none>", "production", "production-kubeconfig", "<none>", "<none>", "<none>"},
 			},
 			{
 				Name: "written",
@@ -57,12 +57,12 @@ func TestDescriptor(t *testing.T) {
 					o.Status.ExpirationTime = after(20 * time.Hour)
 					o.Status.NextRotationTime = after(12 * time.Hour)
 				},
-				Cells: []any{"True", "production", "production-kubeconfig", "in 20h", "in 12h"},
+				Cells: []any{"True", "Succeeded", "production", "production-kubeconfig", "in 20h", "in 12h", "<none>"},
 			},
 			{
 				Name:   "expired now",
 				Change: func(o *v1alpha1.OmniKubeconfigExport) { o.Status.ExpirationTime = after(0) },
-				Cells:  []any{"Unknown", "production", "production-kubeconfig", "0s ago", "<none>"},
+				Cells:  []any{"Unknown", "<none>", "production", "production-kubeconfig", "0s ago", "<none>", "<none>"},
 			},
 		},
 	})

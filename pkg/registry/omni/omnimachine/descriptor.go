@@ -31,7 +31,6 @@ func Descriptor() *kit.Descriptor[*v1alpha1.OmniMachine] {
 		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniMachine](),
 		Columns: []kit.Column[*v1alpha1.OmniMachine]{
-			kit.ReadyColumn[*v1alpha1.OmniMachine](),
 			kit.ClusterColumn[*v1alpha1.OmniMachine](),
 			{
 				Name:        "Machine",

@@ -42,7 +42,7 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniMachine) {},
-				Cells:  []any{"Unknown", "production", machineID, "<none>", "<none>"},
+				Cells:  []any{"Unknown", "<none>", "production", machineID, "<none>", "<none>", "<none>"},
 			},
 			{
 				Name: "named after the machine, gone from Omni",
@@ -50,7 +50,7 @@ func TestDescriptor(t *testing.T) {
 					o.Spec.MachineID = ""
 					o.Status.Connected = &no
 				},
-				Cells: []any{"Unknown", "production", "foo", "<none>", "false"},
+				Cells: []any{"Unknown", "<none>", "production", "foo", "<none>", "false", "<none>"},
 			},
 			{
 				Name: "running",
@@ -59,7 +59,7 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Stage = "RUNNING"
 					o.Status.Connected = &yes
 				},
-				Cells: []any{"True", "production", machineID, "RUNNING", "true"},
+				Cells: []any{"True", "Succeeded", "production", machineID, "RUNNING", "true", "<none>"},
 			},
 		},
 	})

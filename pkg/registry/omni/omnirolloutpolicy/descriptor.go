@@ -38,13 +38,13 @@ func Descriptor(now func() time.Time, clusters kit.Clusters) *kit.Descriptor[*v1
 		DeleteGuard: func(ctx context.Context, o *v1alpha1.OmniRolloutPolicy) error {
 			return confirmDeletion(ctx, o, clusters)
 		},
-		Columns: columns(now),
+		Suspended: func(o *v1alpha1.OmniRolloutPolicy) bool { return o.Spec.Hold },
+		Columns:   columns(now),
 	}
 }
 
 func columns(now func() time.Time) []kit.Column[*v1alpha1.OmniRolloutPolicy] {
 	return []kit.Column[*v1alpha1.OmniRolloutPolicy]{
-		kit.ReadyColumn[*v1alpha1.OmniRolloutPolicy](),
 		{
 			Name:        "Stages",
 			Description: "The stages, in their order.",
@@ -73,7 +73,6 @@ func columns(now func() time.Time) []kit.Column[*v1alpha1.OmniRolloutPolicy] {
 			Description: "In how long a stage opens, closes, or has proved a version.",
 			Cell:        func(o *v1alpha1.OmniRolloutPolicy) any { return kit.Until(next(o.Status.Stages), now()) },
 		},
-		kit.MessageColumn[*v1alpha1.OmniRolloutPolicy](),
 	}
 }
 

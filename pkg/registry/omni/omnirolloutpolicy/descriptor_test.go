@@ -42,7 +42,12 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniRolloutPolicy) {},
-				Cells:  []any{"Unknown", "canary,prod", int64(0), int64(0), int64(0), "<none>", "<none>"},
+				Cells:  []any{"False", "Unknown", "<none>", "canary,prod", int64(0), int64(0), int64(0), "<none>", "<none>"},
+			},
+			{
+				Name:   "on hold",
+				Change: func(o *v1alpha1.OmniRolloutPolicy) { o.Spec.Hold = true },
+				Cells:  []any{"True", "Unknown", "<none>", "canary,prod", int64(0), int64(0), int64(0), "<none>", "<none>"},
 			},
 			{
 				Name: "at work",
@@ -53,7 +58,7 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Admitted = []v1alpha1.RolloutTicket{{Cluster: "a"}, {Cluster: "b"}}
 					o.Status.Stages = []v1alpha1.RolloutStageStatus{{Name: "canary", NextChange: &later}, {Name: "prod", NextChange: &soon}}
 				},
-				Cells: []any{"True", "canary,prod", int64(7), int64(2), int64(1), "in 90m", "in force"},
+				Cells: []any{"False", "True", "InForce", "canary,prod", int64(7), int64(2), int64(1), "in 90m", "in force"},
 			},
 		},
 	})

@@ -30,7 +30,6 @@ func Descriptor(now func() time.Time) *kit.Descriptor[*v1alpha1.OmniSecretSync] 
 		Deletion:   deletionOf,
 		Selectable: kit.ByCluster[*v1alpha1.OmniSecretSync](),
 		Columns: []kit.Column[*v1alpha1.OmniSecretSync]{
-			kit.ReadyColumn[*v1alpha1.OmniSecretSync](),
 			kit.ClusterColumn[*v1alpha1.OmniSecretSync](),
 			{
 				Name:        "Source",

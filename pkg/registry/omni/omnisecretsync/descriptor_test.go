@@ -41,7 +41,7 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniSecretSync) {},
-				Cells:  []any{"Unknown", "production", "registry", "apps/pull", "<none>"},
+				Cells:  []any{"Unknown", "<none>", "production", "registry", "apps/pull", "<none>", "<none>"},
 			},
 			{
 				Name: "synced",
@@ -50,7 +50,7 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}}
 					o.Status.LastSyncTime = &synced
 				},
-				Cells: []any{"True", "production", "registry", "apps/pull", "90s"},
+				Cells: []any{"True", "Succeeded", "production", "registry", "apps/pull", "90s", "<none>"},
 			},
 		},
 	})

@@ -41,7 +41,7 @@ func TestDescriptor(t *testing.T) {
 			{
 				Name:   "new",
 				Change: func(*v1alpha1.OmniWorkers) {},
-				Cells:  []any{"Unknown", "production", "3", int64(0), "large", "<none>"},
+				Cells:  []any{"Unknown", "<none>", "production", "3", int64(0), "large", "<none>"},
 			},
 			{
 				Name: "ready",
@@ -49,21 +49,21 @@ func TestDescriptor(t *testing.T) {
 					o.Status.Conditions = []metav1.Condition{{Type: "Ready", Status: "True", Reason: "Succeeded"}}
 					o.Status.ReadyReplicas = 3
 				},
-				Cells: []any{"True", "production", "3", int64(3), "large", "Succeeded"},
+				Cells: []any{"True", "Succeeded", "production", "3", int64(3), "large", "<none>"},
 			},
 			{
 				Name: "every machine of a class",
 				Change: func(o *v1alpha1.OmniWorkers) {
 					o.Spec.MachineSetMachines = classOf(intstr.FromString("unlimited"))
 				},
-				Cells: []any{"Unknown", "production", "unlimited", int64(0), "large", "<none>"},
+				Cells: []any{"Unknown", "<none>", "production", "unlimited", int64(0), "large", "<none>"},
 			},
 			{
 				Name: "listed machines",
 				Change: func(o *v1alpha1.OmniWorkers) {
 					o.Spec.MachineSetMachines = v1alpha1.MachineSetMachines{Machines: []string{"one", "two"}}
 				},
-				Cells: []any{"Unknown", "production", "2", int64(0), "<none>", "<none>"},
+				Cells: []any{"Unknown", "<none>", "production", "2", int64(0), "<none>", "<none>"},
 			},
 		},
 	})
