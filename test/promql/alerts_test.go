@@ -112,6 +112,11 @@ func TestAlerts(t *testing.T) {
 			good:  `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="False",reason="Upgrading",suspended="true"} 1x400`,
 			after: 3 * time.Hour, says: "The upgrade of OmniCluster team/demo takes longer than 3 hours",
 		},
+		"OmniSuspended": {
+			bad:   `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="True",reason="Running",suspended="true"} 1x4500`,
+			good:  `omni_resource_info{kind="OmniCluster",namespace="team",name="demo",ready="True",reason="Running",suspended="false"} 1x4500`,
+			after: 72 * time.Hour, says: "OmniCluster team/demo has been suspended or on hold for 3 days",
+		},
 		"OmniKeyExpires": {
 			bad:   `omni_service_account_renewal_timestamp_seconds{namespace="team",name="omni"} -1x200`,
 			good:  `omni_service_account_renewal_timestamp_seconds{namespace="team",name="omni"} 95200x200`,
@@ -310,6 +315,15 @@ func TestAlertsThatLast(t *testing.T) {
 		"a cluster that only observes": {
 			alert: "OmniObjectNotReady", quiet: true,
 			series: object(`ready="False",reason="Observing"`, "1x200"),
+		},
+		"a policy on hold, which is Ready": {
+			alert: "OmniSuspended", after: 72 * time.Hour,
+			series: `omni_resource_info{kind="OmniRolloutPolicy",namespace="team",name="all",ready="True",reason="PolicyOnHold",suspended="false"} 1x5000`,
+		},
+		"a suspended release, under two leaders": {
+			alert: "OmniSuspended", after: 72 * time.Hour,
+			series: `omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",ready="True",reason="Released",suspended="true",pod="one"} 1x2000 stale` + "\n" +
+				`omni_resource_info{kind="OmniHelmRelease",namespace="team",name="app",ready="True",reason="Released",suspended="true",pod="two"} _x2001 1x3000`,
 		},
 		"an approval that is waited for under two leaders": {
 			alert: "OmniApprovalWaits", after: 24 * time.Hour,
