@@ -39,10 +39,13 @@ type Options struct {
 type kind struct {
 	addFieldLabels func(*runtime.Scheme) error
 	newStorage     func(*runtime.Scheme, generic.RESTOptionsGetter) (*kit.Storage, error)
+	resource       string
+	object         runtime.Object // an empty one
 }
 
 func kindOf[T kit.Object](descriptor *kit.Descriptor[T]) kind {
 	return kind{
+		resource: descriptor.Plural, object: descriptor.New(),
 		addFieldLabels: descriptor.AddFieldLabels,
 		newStorage: func(scheme *runtime.Scheme, getter generic.RESTOptionsGetter) (*kit.Storage, error) {
 			return kit.NewStorage(descriptor, scheme, getter)
@@ -77,6 +80,16 @@ func AddFieldLabels(scheme *runtime.Scheme) error {
 	}
 
 	return nil
+}
+
+// Objects returns an empty object of each kind, by resource.
+func Objects() map[string]runtime.Object {
+	objects := map[string]runtime.Object{}
+	for _, kind := range kinds(Options{}, nil) {
+		objects[kind.resource] = kind.object
+	}
+
+	return objects
 }
 
 // WithCreation stores the body of a create request, as JSON, in the context. The creator owns the fields that this

@@ -1,8 +1,8 @@
 // Package requestbody checks the bodies of requests before the library decodes them: how long one may be, how many
 // values and what nesting it may have, that it has no YAML aliases, and how much memory all of them may take together
 // (how long one holds its part: pkg/registry/memory).
-// It turns a strategic merge patch into a merge patch where both mean the same, and keeps the body of a create for
-// field ownership (registry.WithCreation).
+// It turns a strategic merge patch into a merge patch where both mean the same, keeps the body of a create for
+// field ownership (registry.WithCreation), and says which fields of a refused body have values of a wrong type.
 //
 // pkg/apiserver makes it one of its handlers, with Bound, and has the tests with a running server; cmd/apiserver names
 // MaxBytes in its options. How large an object may be that is stored is for pkg/registry/internal/kit to say.
@@ -151,17 +151,28 @@ func (b bodies) serve(w http.ResponseWriter, r *http.Request, body []byte, part 
 	release := sync.OnceFunc(part.Release)
 	defer release()
 
-	w = responsewriter.WrapForHTTP1Or2(&answer{ResponseWriter: w, begin: release})
+	plain := w
+	w = responsewriter.WrapForHTTP1Or2(&answer{ResponseWriter: w, begin: release, replace: func() bool {
+		err := b.explain(r.Context(), r, body)
+		if err != nil {
+			plain.Header().Del("Content-Encoding")
+			b.refuse(plain, r, err)
+		}
+
+		return err != nil
+	}})
 	r = r.WithContext(memory.WithPart(r.Context(), part))
 
 	b.next.ServeHTTP(w, withBody(asMergePatch(b.withCreation(r, body), body), bytes.NewReader(body)))
 }
 
-// answer calls begin when the answer to a request begins.
+// answer calls begin when the answer to a request begins, and lets replace answer instead where the library refuses a body.
 type answer struct {
 	http.ResponseWriter
 
-	begin func()
+	begin    func()
+	replace  func() bool // reports whether it has answered
+	replaced bool
 }
 
 // Unwrap implements responsewriter.UserProvidedDecorator.
@@ -169,13 +180,25 @@ func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
 // WriteHeader implements http.ResponseWriter.
 func (a *answer) WriteHeader(status int) {
-	a.begin()
-	a.ResponseWriter.WriteHeader(status)
+	defer a.begin()
+
+	switch status {
+	case http.StatusBadRequest, http.StatusUnprocessableEntity, http.StatusInternalServerError:
+		a.replaced = a.replaced || a.replace()
+	}
+
+	if !a.replaced {
+		a.ResponseWriter.WriteHeader(status)
+	}
 }
 
 // Write implements http.ResponseWriter.
 func (a *answer) Write(text []byte) (int, error) {
 	a.begin()
+
+	if a.replaced {
+		return len(text), nil
+	}
 
 	return a.ResponseWriter.Write(text)
 }

@@ -105,7 +105,7 @@ func validateInlinePatch(inline *v1alpha1.FreeForm, path *field.Path) field.Erro
 	}
 
 	if err := omnires.ValidateConfigPatch(text); err != nil {
-		return field.ErrorList{invalidValue(path, explainPatchError(err))}
+		return field.ErrorList{invalidValue(wrongTypeIn(text, path), explainPatchError(err))}
 	}
 
 	return nil
@@ -178,7 +178,14 @@ func explainPatchError(err error) string {
 	}
 
 	if wrongType := regexp.MustCompile(`cannot (?:unmarshal|construct) !!(\w+) .*into ([\w.\[\]*]+)`).FindStringSubmatch(text); wrongType != nil {
-		return fmt.Sprintf("is not a Talos configuration patch: a value is of type %s where %s belongs", wrongType[1], wrongType[2])
+		is, belongs := wrongType[1], wrongType[2]
+		said := fmt.Sprintf("is not a Talos configuration patch: a value is of type %s where %s belongs", is, belongs)
+
+		if is == "str" && regexp.MustCompile(`^\*?(bool|u?int\d*|float\d*)$`).MatchString(belongs) {
+			said += ": write it without quotes"
+		}
+
+		return said
 	}
 
 	switch {

@@ -53,9 +53,9 @@ func TestValidatePatches(t *testing.T) {
 		{"a version of a kind that this build does not know", inline(`{"apiVersion":"v1beta1","kind":"HostnameConfig","x":1}`), nil},
 		{"a kind that no document can have", inline(`{"apiVersion":"v1alpha1","kind":"no such config"}`), []string{bad}},
 		{"a known kind with a wrong key", inline(`{"apiVersion":"v1alpha1","kind":"SysctlConfig","paramters":{}}`), []string{bad}},
-		{"a known kind with a wrong type", inline(`{"apiVersion":"v1alpha1","kind":"SysctlConfig","params":1}`), []string{bad}},
+		{"a known kind with a wrong type", inline(`{"apiVersion":"v1alpha1","kind":"SysctlConfig","params":1}`), []string{"spec.patches[0].inline.params: Invalid value"}},
 		{"Kind is not kind", inline(`{"apiVersion":"v1alpha1","Kind":"NoSuchConfig"}`), []string{bad}},
-		{"wrong type", inline(`{"machine":{"install":{"wipe":"abc"}}}`), []string{bad}},
+		{"wrong type", inline(`{"machine":{"install":{"wipe":"abc"}}}`), []string{"spec.patches[0].inline.machine.install.wipe: Invalid value"}},
 		{"what Omni controls", inline(`{"cluster":{"clusterName":"a"}}`), []string{bad}},
 		{"largest", patches(v1alpha1.Patch{Name: "a", Inline: sizedPatch(256 << 10)}), nil},
 		{"too large", patches(v1alpha1.Patch{Name: "a", Inline: sizedPatch(256<<10 + 1)}), []string{bad}},
@@ -147,14 +147,14 @@ func TestPatchErrors(t *testing.T) {
 		{"what Omni controls", `{"cluster":{"clusterName":"canary","token":"canary"},"machine":{"features":{"kubernetesTalosAPIAccess":{"allowedRoles":["os:admin"]}}}}`,
 			"sets what Omni sets itself, remove: cluster.clusterName, cluster.token, machine.features.kubernetesTalosAPIAccess.allowedRoles os:admin"},
 		{"wrong type", `{"machine":{"install":{"wipe":"canary"}}}`,
-			"is not a Talos configuration patch: a value is of type str where bool belongs"},
+			"is not a Talos configuration patch: a value is of type str where bool belongs: write it without quotes"},
 		{"empty", `{}`, "is empty: write the fragment of the machine configuration to change"},
 		{"no document", `{"canary":"canary"}`, "is not a Talos configuration patch: begin with machine or cluster, or set apiVersion and kind of a Talos document"},
 		{"unknown kind", `{"apiVersion":"v1alpha1","kind":"canary"}`, "has an apiVersion and kind that Talos does not know: correct them"},
 		{"text for a list", `{"machine":{"network":{"interfaces":"canary"}}}`,
 			"is not a Talos configuration patch: a value is of type str where v1alpha1.NetworkDeviceList belongs"},
 		{"text for a number", `{"cluster":{"controlPlane":{"localAPIServerPort":"canary"}}}`,
-			"is not a Talos configuration patch: a value is of type str where int belongs"},
+			"is not a Talos configuration patch: a value is of type str where int belongs: write it without quotes"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cluster := validCluster()
@@ -173,6 +173,25 @@ func TestPatchErrors(t *testing.T) {
 				t.Errorf("the error repeats a value of the patch: %v", errs[0])
 			}
 		})
+	}
+}
+
+// A value of a wrong type is named by its path in the patch.
+func TestWrongTypeInPatch(t *testing.T) {
+	for patch, want := range map[string]string{
+		`{"machine":{"install":{"wipe":"yes please"}}}`:                                                                     "machine.install.wipe",
+		`{"cluster":{"apiServer":{"certSANs":["a","b"],"extraArgs":{}}},"machine":{"sysctls":{"a":"1","b.c":["x"]}}}`:       "machine.sysctls[b.c]",
+		`{"machine":{"network":{"interfaces":[{"interface":"eth0","addresses":[]},{"interface":"eth1","mtu":{"a":"b"}}]}}}`: "machine.network.interfaces[1].mtu",
+		`{"machine":{"network":{"interfaces":"eth0"}}}`:                                                                     "machine.network.interfaces",
+		`{"apiVersion":"v1alpha1","kind":"LinkConfig","mtu":"large","name":"eth0"}`:                                         "mtu",
+	} {
+		cluster := validCluster()
+		cluster.Spec.Patches = []v1alpha1.Patch{{Name: "a", Inline: freeForm(patch)}}
+
+		errs := ValidateOmniCluster(cluster)
+		if len(errs) != 1 || errs[0].Field != "spec.patches[0].inline."+want {
+			t.Errorf("%s: %v, want %s", patch, errs, want)
+		}
 	}
 }
 
