@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
@@ -173,5 +174,43 @@ func TestUpdateOfAPatchKeepsItsBytes(t *testing.T) {
 
 	if team, _ := after.Metadata().Labels().Get("team"); team != "a" || contentOf(after) != contentOf(before) {
 		t.Errorf("team %q, then %q", team, contentOf(after))
+	}
+}
+
+// TestADisabledPatchStaysDisabled: its place in the list, and so its ID, is another, and its content, too.
+func TestADisabledPatchStaysDisabled(t *testing.T) {
+	document := func(patches ...string) string {
+		return strings.Replace(omnitest.ClusterDocument, "name: demo\n", "name: demo\n"+patchesIn(patches...), 1) + omnitest.ControlPlaneDocument
+	}
+
+	for _, test := range []struct {
+		name, content string
+	}{
+		{"old", "x"}, {"old", "changed"}, {"other", "x"},
+	} {
+		st := omnitest.NewFakeOmni()
+		mustSync(t, st, document("old x"))
+
+		_, err := safe.StateUpdateWithConflicts(t.Context(), st, omnires.NewConfigPatch("200-cluster-demo-old").Metadata(), func(patch *omnires.ConfigPatch) error {
+			patch.Metadata().Labels().Set(labelDisabled, "")
+
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		mustSync(t, st, document("new y", test.name+" "+test.content))
+
+		for id, want := range map[string]bool{"200-cluster-demo-new": false, "201-cluster-demo-" + test.name: true} {
+			patch, err := st.Get(t.Context(), omnires.NewConfigPatch(id).Metadata())
+			if err != nil {
+				t.Fatal(err)
+			}
+
+			if _, is := patch.Metadata().Labels().Get(labelDisabled); is != want {
+				t.Errorf("%+v: %s is disabled: %t", test, id, is)
+			}
+		}
 	}
 }

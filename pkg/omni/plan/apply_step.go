@@ -97,25 +97,44 @@ func (a *applier) heldAs(ctx context.Context, s step) resource.ID {
 // held returns the patches with the content of the one that a step creates, which the plan destroys: the template has another ID
 // for it, which changes with the place in the list, or has it for other machines.
 func (a *applier) held(ctx context.Context, s step) []resource.Resource {
+	return slices.DeleteFunc(a.gives(s), func(other resource.Resource) bool { return !sameContent(ctx, other, s.new) })
+}
+
+// gives returns the patches that the plan destroys, for a step that creates one.
+func (a *applier) gives(s step) []resource.Resource {
 	if s.change.Type != omnires.ConfigPatchType || s.change.Action != ActionCreate {
 		return nil
 	}
 
-	var held []resource.Resource
+	var gone []resource.Resource
 
 	for _, other := range a.plan.steps {
-		goes := other.change.Type == omnires.ConfigPatchType && other.change.Action == ActionDestroy && !other.change.TearingDown
-		if goes && sameContent(ctx, other.old, s.new) {
-			held = append(held, other.old)
+		if other.change.Type == omnires.ConfigPatchType && other.change.Action == ActionDestroy && !other.change.TearingDown {
+			gone = append(gone, other.old)
 		}
 	}
 
-	return held
+	return gone
+}
+
+// labelDisabled is on a patch that Omni keeps and does not apply, since 1.10. The client library does not know it.
+const labelDisabled = omnires.SystemLabelPrefix + "disabled"
+
+// samePatch reports whether two patches are of one name and place, and differ in the place in the list.
+func samePatch(a, b resource.Resource) bool {
+	return withoutPlace(a.Metadata().ID()) == withoutPlace(b.Metadata().ID())
 }
 
 // create works on a copy: the client writes Omni's answer into it, and a plan may be applied again.
 func (a *applier) create(ctx context.Context, s step) error {
 	wanted := s.new.DeepCopy()
+
+	// Somebody disabled the patch under the ID that it had.
+	for _, other := range a.gives(s) {
+		if _, disabled := other.Metadata().Labels().Get(labelDisabled); disabled && (sameContent(ctx, other, s.new) || samePatch(other, s.new)) {
+			wanted.Metadata().Labels().Set(labelDisabled, "")
+		}
+	}
 
 	if err := a.live.Create(ctx, wanted); err != nil {
 		return err

@@ -120,7 +120,7 @@ func holdGroups(ctx context.Context, st state.State, cluster string, expected []
 	return held, nil
 }
 
-// withoutPlace returns the ID of a manifest group without the place in the list: three digits and a dash.
+// withoutPlace returns the ID of a manifest group or a patch without the place in the list: three digits and a dash.
 func withoutPlace(id resource.ID) string {
 	place, rest, found := strings.Cut(id, "-")
 	if found && len(place) == 3 && strings.Trim(place, "0123456789") == "" {

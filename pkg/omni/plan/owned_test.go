@@ -18,7 +18,6 @@ import (
 )
 
 // labelDisabled is the label with which Omni 1.10 and later keeps a patch without applying it.
-const labelDisabled = "omni.sidero.dev/disabled"
 
 // everyKind is a template with a resource of each type that a template may have.
 const everyKind = `kind: Cluster
