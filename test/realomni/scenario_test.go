@@ -12,8 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/uuid"
+
+	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 
 	"omni.texashpc.com/omni-cluster-operator/test/env"
 	"omni.texashpc.com/omni-cluster-operator/test/omnisim"
@@ -80,13 +83,24 @@ func TestClusterScenario(t *testing.T) {
 	s.kubectl("patch", "ocl", own, "--type=merge", "-p", `{"spec":{"suspend":false}}`)
 	s.until("staged label", func(view omnisim.ClusterView) bool { return view.Labels["staged"] == "yes" })
 
-	s.Log("drift made with another client is corrected")
+	s.Log("drift made with another client is corrected, and what is theirs stays")
 
-	if err := omnisim.AnnotateCluster(t.Context(), s.other, own, "drift", "yes"); err != nil {
+	if err := omnisim.AnnotateCluster(t.Context(), s.other, own, "theirs", "yes"); err != nil {
 		t.Fatal(err)
 	}
 
-	s.until("drift to be gone", func(view omnisim.ClusterView) bool { _, drift := view.Annotations["drift"]; return !drift })
+	_, err := safe.StateUpdateWithConflicts(t.Context(), s.other, omni.NewCluster(own).Metadata(), func(cluster *omni.Cluster) error {
+		cluster.Metadata().Labels().Set("staged", "no")
+
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	s.until("drift to be gone", func(view omnisim.ClusterView) bool {
+		return view.Labels["staged"] == "yes" && view.Annotations["theirs"] == "yes"
+	})
 
 	s.Log("a lock set in Omni is respected")
 
