@@ -58,7 +58,7 @@ func newProbes(now func() time.Time, wake func(types.NamespacedName)) *probes {
 // Omni deleted the key that signed it: then only a new kubeconfig helps. After any other refusal the kubeconfig stays, and the
 // scope has what was said. A cluster that does not answer says nothing about the kubeconfig.
 func (r *reconciler) tryOut(ctx context.Context, s *scope) (keyDeleted bool) {
-	number := r.requests.probe(s.export, s.found.hash, r.options.Now())
+	number, refused := r.requests.probe(s.export, s.found.hash, r.options.Now())
 	if number == 0 {
 		return false
 	}
@@ -82,7 +82,7 @@ func (r *reconciler) tryOut(ctx context.Context, s *scope) (keyDeleted bool) {
 
 	switch {
 	case !answered:
-		s.refused = r.requests.refusal(s.export) // until the answer is there
+		s.refused = refused // until the answer is there
 	case clusteraccess.KeyDeleted(answer.Err) && r.requests.mayReplace(s.export, s.found.hash, r.options.Now()):
 		return true
 	case clusteraccess.Reason(answer.Err) == v1alpha1.ReasonUnauthenticated:
@@ -138,8 +138,9 @@ type probeState struct {
 	replacedAt time.Time
 }
 
-// probe returns the number of the newest try of a kubeconfig, which may be one that begins now; 0 if there is none yet.
-func (r *requests) probe(export *v1alpha1.OmniKubeconfigExport, hash string, now time.Time) int {
+// probe returns the number of the newest try of a kubeconfig, which may be one that begins now, or 0 if there is none yet; and what
+// Omni said last to that kubeconfig, if it was a refusal.
+func (r *requests) probe(export *v1alpha1.OmniKubeconfigExport, hash string, now time.Time) (number int, refused string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
@@ -160,17 +161,10 @@ func (r *requests) probe(export *v1alpha1.OmniKubeconfigExport, hash string, now
 		state.last, state.next = now, now.Add(probePause)
 	}
 
-	return state.number
+	return state.number, state.refused
 }
 
-// refusal returns what Omni said last to the kubeconfig of an export; empty if it was no refusal.
-func (r *requests) refusal(export *v1alpha1.OmniKubeconfigExport) string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-
-	return r.of(export).probe.refused
-}
-
+// keepRefusal keeps what Omni said to the kubeconfig of an export; empty if it was no refusal.
 func (r *requests) keepRefusal(export *v1alpha1.OmniKubeconfigExport, said string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
