@@ -16,7 +16,7 @@ const (
 	MachineInstallDiskConfigType = resource.Type("MachineInstallDiskConfigs.omni.sidero.dev")
 	// MachineInstallDiskStatusType says which disk Omni chose for a machine, in the namespace default.
 	MachineInstallDiskStatusType = resource.Type("MachineInstallDiskStatuses.omni.sidero.dev")
-	// KubernetesHealthCheckStatusType has the result of a KubernetesHealthCheck, in the namespace ephemeral.
+	// KubernetesHealthCheckStatusType is the type of KubernetesHealthCheckStatus.
 	KubernetesHealthCheckStatusType = resource.Type("KubernetesHealthCheckStatuses.omni.sidero.dev")
 )
 
@@ -75,4 +75,5 @@ func RegisterTypes() { registerTypes() }
 //nolint:gochecknoglobals // the registry that it fills is the library's
 var registerTypes = sync.OnceFunc(func() {
 	_ = protobuf.RegisterDynamic(MachineInstallDiskConfigType, &MachineInstallDiskConfig{})
+	_ = protobuf.RegisterDynamic(KubernetesHealthCheckStatusType, &KubernetesHealthCheckStatus{})
 })

@@ -99,6 +99,10 @@ func (r *reconciler) checkAvailable(ctx context.Context, s *scope) (loop.Outcome
 		objects.First = s.rendered.secrets.Clean(ctx, objects.First)
 	}
 
+	for i := range status.FailedChecks {
+		status.FailedChecks[i] = s.rendered.secrets.Clean(ctx, status.FailedChecks[i])
+	}
+
 	s.remote = &status
 
 	running, reason, message := observe.Running(status)

@@ -45,7 +45,7 @@ func TestMirroredKindsAreDistinct(t *testing.T) {
 		seen[kind.resourceType] = true
 	}
 
-	if len(seen) != 21 {
+	if len(seen) != 22 {
 		t.Errorf("%d kinds", len(seen))
 	}
 }

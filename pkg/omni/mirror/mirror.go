@@ -270,14 +270,17 @@ func mirroredKinds() []mirroredKind {
 		{omnires.ClusterKubernetesManifestsStatusType, fromID},
 		{omnires.ClusterMachineRequestStatusType, fromLabel},
 		{omni.MachineInstallDiskConfigType, fromMachine},
+		{omni.KubernetesHealthCheckStatusType, fromLabel},
 		{system.SysVersionType, fromLabel}, // of no cluster
 	}
 }
 
-// isOptional reports whether an Omni that does not serve a kind can be used: KubernetesHealthChecks are served since 1.9,
-// MachineInstallDiskConfigs since 1.11.
+// isOptional reports whether an Omni that does not serve a kind can be used: KubernetesHealthChecks are served since 1.9, their
+// statuses and MachineInstallDiskConfigs since 1.11.
 func isOptional(resourceType resource.Type) bool {
-	return slices.Contains([]resource.Type{omnires.KubernetesHealthCheckType, omni.MachineInstallDiskConfigType, system.SysVersionType}, resourceType)
+	return slices.Contains([]resource.Type{
+		omnires.KubernetesHealthCheckType, omni.KubernetesHealthCheckStatusType, omni.MachineInstallDiskConfigType, system.SysVersionType,
+	}, resourceType)
 }
 
 // RequiredKinds returns the types without which nothing can be planned.
@@ -308,7 +311,7 @@ func (m *Mirror) Serves(resourceType resource.Type) bool { return m.options.Serv
 
 // namespaceOf returns the namespace of a mirrored type in Omni.
 func namespaceOf(resourceType resource.Type) resource.Namespace {
-	if resourceType == system.SysVersionType {
+	if resourceType == system.SysVersionType || resourceType == omni.KubernetesHealthCheckStatusType {
 		return resources.EphemeralNamespace
 	}
 

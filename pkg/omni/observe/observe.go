@@ -140,6 +140,9 @@ type Status struct {
 	// MachineSets are sorted by ID, MachineList by machine ID.
 	MachineSets []MachineSet
 	MachineList []Machine
+	// FailedChecks are the KubernetesHealthChecks whose last run failed, one line each, sorted: the name in a template, the error and
+	// the output. Who wrote the check decides what is in them. Omni tells from 1.11 on.
+	FailedChecks []string
 	// Manifests are the Kubernetes objects that Omni applies; empty until it has looked at them.
 	Manifests Manifests
 }
@@ -154,6 +157,7 @@ func Observe(ctx context.Context, st state.State, cluster string) (Status, error
 	observer.readRequests()
 	observer.readMachines()
 	observer.readManifests()
+	observer.readChecks()
 
 	if observer.err != nil {
 		return Status{}, fmt.Errorf("observe cluster %q: %w", cluster, observer.err)
@@ -266,6 +270,22 @@ func (o *observer) readCluster() {
 		}
 	})
 	slices.Sort(status.ControlPlaneProblems)
+}
+
+func (o *observer) readChecks() {
+	each(o, func(found *omni.KubernetesHealthCheckStatus) {
+		spec := found.TypedSpec()
+		if spec.State != omni.HealthCheckFailed {
+			return
+		}
+
+		line := strings.TrimPrefix(found.Metadata().ID(), o.cluster+"-") + ": " + detail(cmp.Or(spec.Error, "failed"))
+		if output := detail(spec.Output); output != "" {
+			line += ", output: " + output
+		}
+
+		o.status.FailedChecks = append(o.status.FailedChecks, line)
+	})
 }
 
 func (o *observer) readSets() {

@@ -53,6 +53,15 @@ func populate(t *testing.T, st state.State) {
 	uuid := omnires.NewClusterUUID("demo")
 	uuid.TypedSpec().Value.Uuid = "0a1b"
 
+	for id, result := range map[string]omni.KubernetesHealthCheckStatusSpec{
+		"demo-smoke": {State: omni.HealthCheckFailed, Error: "exit code 1", Output: "no\nroute"},
+		"demo-quiet": {State: omni.HealthCheckFailed}, "demo-runs": {State: 1}, "demo-passed": {State: 3, Output: "fine"},
+	} {
+		check := omni.NewKubernetesHealthCheckStatus(id)
+		*check.TypedSpec() = result
+		omnitest.MustCreate(t, st, omnitest.Labelled(check, "demo"))
+	}
+
 	clusterStatus := omnires.NewClusterStatus("demo")
 	clusterStatus.TypedSpec().Value = &specs.ClusterStatusSpec{
 		Available: true, Phase: specs.ClusterStatusSpec_SCALING_UP, Ready: true, KubernetesAPIReady: true, ControlplaneReady: true,
@@ -135,6 +144,7 @@ func TestObserve(t *testing.T) {
 			},
 			{ID: omnitest.Machine3, MachineSet: "demo-workers", Stage: "Unknown", Registered: true},
 		},
+		FailedChecks: []string{"quiet: failed", "smoke: exit code 1, output: no route"},
 		Manifests: Manifests{
 			Total: 5, OutOfSync: 4, Failed: true,
 			Pending: Objects{Count: 2, First: "ConfigMap apps/web"}, Deleting: Objects{Count: 2, First: "Namespace old"},

@@ -67,7 +67,12 @@ func judgeUpgrades(s Status) (reason, message string) {
 		case "Failed":
 			return ReasonUpgradeFailed, gaveUp(upgrade.name, upgrade.Upgrade)
 		case "Upgrading", "Reverting", "UpdatingMachineSchematics":
-			return upgrade.reason, upgrade.name + ": " + underWay(upgrade.Upgrade)
+			message := upgrade.name + ": " + underWay(upgrade.Upgrade)
+			if upgrade.reason == ReasonTalosUpgrading {
+				message += obstacles(s)
+			}
+
+			return upgrade.reason, message
 		case "Done":
 			// Omni has not started the upgrade yet if the reached version is not the wanted one.
 			if upgrade.Version != "" && upgrade.wanted != "" && upgrade.Version != upgrade.wanted {
@@ -84,6 +89,25 @@ func underWay(upgrade Upgrade) string {
 	text := strings.TrimSuffix(upgrade.Phase+" "+upgrade.Step, " ")
 	if upgrade.Error != "" {
 		text += "; the last error: " + upgrade.Error
+	}
+
+	return text
+}
+
+// obstacles tells what an upgrade of Talos may stand on: a check that failed, machines that report an error (Omni does not try
+// again what an installer calls permanent), or a node that is drained. Omni drains those of Talos 1.13 and later before the reboot.
+func obstacles(s Status) string {
+	text := ""
+	if len(s.FailedChecks) > 0 {
+		text += "; failed health check " + firstOf(s.FailedChecks[0], len(s.FailedChecks))
+	}
+
+	for _, set := range s.MachineSets {
+		text += refusingMachines(s.MachineList, set.ID, "reports an error")
+	}
+
+	if strings.Contains(strings.ToLower(s.Talos.Step+" "+s.Talos.Error), "drain") {
+		text += "; if it stays there, look for a PodDisruptionBudget in the cluster that allows no disruption: `kubectl get pdb -A`"
 	}
 
 	return text
@@ -196,7 +220,7 @@ func judgeControlPlane(s Status) (reason, message string) {
 
 		for _, set := range s.MachineSets {
 			if set.ControlPlane {
-				message += refusingMachines(s.MachineList, set.ID)
+				message += refusingMachines(s.MachineList, set.ID, "refuses its configuration")
 			}
 		}
 
@@ -223,7 +247,7 @@ func judgeSets(s Status) (reason, message string) {
 			line += ": " + set.Error
 		}
 
-		line += refusingMachines(s.MachineList, set.ID)
+		line += refusingMachines(s.MachineList, set.ID, "refuses its configuration")
 
 		waiting = append(waiting, line)
 	}
@@ -239,9 +263,9 @@ func judgeSets(s Status) (reason, message string) {
 	return "", ""
 }
 
-// refusingMachines names the machines of a set that do not take their configuration. Omni's text about it may quote the
+// refusingMachines names the machines of a set that do not take their configuration, or their Talos; what says so of one. Omni's text about it may quote the
 // configuration, with what came from Secrets, so it says where to read that.
-func refusingMachines(machines []Machine, set string) string {
+func refusingMachines(machines []Machine, set, what string) string {
 	var ids []string
 
 	for _, machine := range machines {
@@ -254,8 +278,8 @@ func refusingMachines(machines []Machine, set string) string {
 		return ""
 	}
 
-	return fmt.Sprintf("; machine %s refuses its configuration: `omnictl get clustermachinestatus %s -o yaml` has the error (lastconfigerror)",
-		andMore(ids), ids[0])
+	return fmt.Sprintf("; machine %s %s: `omnictl get clustermachinestatus %s -o yaml` has the error (lastconfigerror)",
+		andMore(ids), what, ids[0])
 }
 
 // unregisteredMachines names the listed machines that Omni does not know. The counts may hide them: a machine that leaves makes up

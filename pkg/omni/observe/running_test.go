@@ -47,8 +47,19 @@ func TestRunning(t *testing.T) {
 		"ready before Omni noticed the new version": {
 			func(s *Status) { s.KubernetesVersion = "1.35.1" }, ReasonKubernetesUpgrading, "1.35.0 is to become 1.35.1",
 		},
-		"ready while Talos upgrades":     {func(s *Status) { s.Talos.Phase = "Upgrading" }, ReasonTalosUpgrading, "Talos: Upgrading"},
-		"ready while schematics change":  {func(s *Status) { s.Talos.Phase = "UpdatingMachineSchematics" }, ReasonTalosUpgrading, "Talos: UpdatingMachineSchematics"},
+		"ready while Talos upgrades":    {func(s *Status) { s.Talos.Phase = "Upgrading" }, ReasonTalosUpgrading, "Talos: Upgrading"},
+		"ready while schematics change": {func(s *Status) { s.Talos.Phase = "UpdatingMachineSchematics" }, ReasonTalosUpgrading, "Talos: UpdatingMachineSchematics"},
+		"a health check keeps Talos from upgrading": {func(s *Status) {
+			s.Talos.Phase, s.FailedChecks = "Upgrading", []string{"smoke: exit code 1, output: no route", "other: failed"}
+		}, ReasonTalosUpgrading, "Talos: Upgrading; failed health check smoke: exit code 1, output: no route (and 1 more)"},
+		"a health check has failed, and nothing upgrades": {func(s *Status) { s.FailedChecks = []string{"smoke: failed"} }, ReasonRunning, "4 of 4 machines healthy"},
+		"a node is drained": {func(s *Status) {
+			s.Talos.Phase, s.Talos.Step = "Upgrading", "current machine: m-1: Draining node"
+		}, ReasonTalosUpgrading, "Draining node; if it stays there, look for a PodDisruptionBudget"},
+		"the installer of a machine has failed for good": {func(s *Status) {
+			s.Talos.Phase = "Upgrading"
+			s.MachineList = []Machine{{ID: "m-1", MachineSet: "demo-workers", Registered: true, Error: "installer: no space left on device"}}
+		}, ReasonTalosUpgrading, "machine m-1 reports an error: `omnictl get clustermachinestatus m-1 -o yaml` has the error"},
 		"new Talos version, not noticed": {func(s *Status) { s.TalosVersion = "1.13.3" }, ReasonTalosUpgrading, "1.13.2 is to become 1.13.3"},
 		"failed upgrade": {
 			func(s *Status) { s.Talos = Upgrade{Known: true, Phase: "Failed", Error: "no image"} }, ReasonUpgradeFailed, "Talos upgrade failed: no image",
