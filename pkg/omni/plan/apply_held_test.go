@@ -214,3 +214,27 @@ func TestADisabledPatchStaysDisabled(t *testing.T) {
 		}
 	}
 }
+
+// TestADisabledPatchOfOtherMachinesIsAnother: with a set of the same patch, it is not disabled.
+func TestADisabledPatchOfOtherMachinesIsAnother(t *testing.T) {
+	set := func(name string) string {
+		return omnitest.ClusterDocument + omnitest.ControlPlaneDocument + strings.Replace(omnitest.WorkersDocument, "name: workers", "name: "+name, 1) + patchesIn("p x")
+	}
+
+	st := omnitest.NewFakeOmni()
+	mustSync(t, st, set("one"))
+	omnitest.MustChange(t, st, omnires.NewConfigPatch("400-demo-one-p"), func(patch *omnires.ConfigPatch) { patch.Metadata().Labels().Set(labelDisabled, "") })
+
+	if _, err := Apply(t.Context(), st, mustPlan(t, st, set("two"), Options{}), ApplyOptions{Consent: EveryChange}); err != nil {
+		t.Fatal(err)
+	}
+
+	patch, err := st.Get(t.Context(), omnires.NewConfigPatch("400-demo-two-p").Metadata())
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	if _, disabled := patch.Metadata().Labels().Get(labelDisabled); disabled {
+		t.Error("the patch of the other set is disabled")
+	}
+}

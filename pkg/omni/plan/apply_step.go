@@ -120,7 +120,7 @@ func (a *applier) gives(s step) []resource.Resource {
 // labelDisabled is on a patch that Omni keeps and does not apply, since 1.10. The client library does not know it.
 const labelDisabled = omnires.SystemLabelPrefix + "disabled"
 
-// samePatch reports whether two patches are of one name and place, and differ in the place in the list.
+// samePatch reports whether two patches have one name, and differ in the place in the list.
 func samePatch(a, b resource.Resource) bool {
 	return withoutPlace(a.Metadata().ID()) == withoutPlace(b.Metadata().ID())
 }
@@ -129,9 +129,10 @@ func samePatch(a, b resource.Resource) bool {
 func (a *applier) create(ctx context.Context, s step) error {
 	wanted := s.new.DeepCopy()
 
-	// Somebody disabled the patch under the ID that it had.
+	// Somebody disabled the patch under the ID that it had. For other machines it is another patch.
 	for _, other := range a.gives(s) {
-		if _, disabled := other.Metadata().Labels().Get(labelDisabled); disabled && (sameContent(ctx, other, s.new) || samePatch(other, s.new)) {
+		_, disabled := other.Metadata().Labels().Get(labelDisabled)
+		if disabled && placeOf(other) == placeOf(s.new) && (sameContent(ctx, other, s.new) || samePatch(other, s.new)) {
 			wanted.Metadata().Labels().Set(labelDisabled, "")
 		}
 	}
