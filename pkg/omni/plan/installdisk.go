@@ -155,7 +155,7 @@ func destroyInstallDisk(result *template.SyncResult, live resource.Resource) {
 
 // releaseInstallDisk leaves the choice to the machine that leaves: templates do not own it any more.
 func releaseInstallDisk(result *template.SyncResult, live resource.Resource) {
-	if !isOfTemplates(live) {
+	if !isOfTemplates(live) || live.Metadata().Phase() != resource.PhaseRunning {
 		return
 	}
 

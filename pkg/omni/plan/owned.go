@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // We write only what we own. The library's update of a resource is the template's resource, without everything else that
@@ -23,6 +24,8 @@ import (
 // resource is not ours. asked stays as it is.
 func (b planBuilder) startFromLive(ctx context.Context, live, asked resource.Resource) resource.Resource {
 	updated := asked.DeepCopy()
+	updated.Metadata().Annotations().Delete(v1alpha1.MarkApplied) // a document may have it from an export of somebody's
+
 	wrote, recorded := appliedOf(live)
 
 	keepKeys(live.Metadata().Labels(), updated.Metadata().Labels(), func(key string) bool {
@@ -158,20 +161,29 @@ const maxApplied = 16 << 10
 // appliedOf reads the record on a resource; recorded is false if there is none, or none that can be read.
 func appliedOf(item resource.Resource) (found applied, recorded bool) {
 	text, has := item.Metadata().Annotations().Get(v1alpha1.MarkApplied)
+	if !has || json.Unmarshal([]byte(text), &found) != nil {
+		return applied{}, false
+	}
 
-	return found, has && json.Unmarshal([]byte(text), &found) == nil
+	return found, true
 }
 
-// recordApplied writes the record of what the template asks for into the resource that is written. The other resources with
-// labels are KernelArgs, for which a template has none.
+// recordApplied writes the record of what the template asks for into the resource that is written. A template has neither labels
+// nor annotations of users for KernelArgs and MachineInstallDiskConfigs.
 func recordApplied(asked, written resource.Resource) {
 	written.Metadata().Annotations().Delete(v1alpha1.MarkApplied)
 
-	if asked.Metadata().Type() == omnires.KernelArgsType {
+	switch asked.Metadata().Type() {
+	case omnires.KernelArgsType, omni.MachineInstallDiskConfigType:
 		return
 	}
 
 	record := applied{Labels: usersKeys(asked.Metadata().Labels().Raw()), Annotations: usersKeys(asked.Metadata().Annotations().Raw())}
+
+	switch asked.Metadata().Type() {
+	case omnires.ConfigPatchType, omnires.KubernetesManifestGroupType, omnires.KubernetesHealthCheckType: // the library writes their names
+		record.Annotations = slices.DeleteFunc(record.Annotations, func(key string) bool { return key == "name" })
+	}
 
 	if cluster, isCluster := asked.(*omnires.Cluster); isCluster && cluster.TypedSpec().Value.GetBackupConfiguration() != nil {
 		record.Fields = []string{fieldBackup}
@@ -182,12 +194,12 @@ func recordApplied(asked, written resource.Resource) {
 	}
 }
 
-// usersKeys returns the keys that a user chose: neither Omni's, nor ours, nor the name of a patch.
+// usersKeys returns the keys that a user chose: neither Omni's nor ours.
 func usersKeys(all map[string]string) []string {
 	var keys []string
 
 	for key := range all {
-		if !strings.HasPrefix(key, omnires.SystemLabelPrefix) && !strings.HasPrefix(key, v1alpha1.GroupName+"/") && key != "name" {
+		if !strings.HasPrefix(key, omnires.SystemLabelPrefix) && !strings.HasPrefix(key, v1alpha1.GroupName+"/") {
 			keys = append(keys, key)
 		}
 	}

@@ -17,8 +17,6 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
-// labelDisabled is the label with which Omni 1.10 and later keeps a patch without applying it.
-
 // everyKind is a template with a resource of each type that a template may have.
 const everyKind = `kind: Cluster
 name: demo
@@ -225,7 +223,7 @@ func TestWhatWeWroteGoes(t *testing.T) {
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, everyKind)
 	setByOthers(t, st)
-	mustSync(t, st, strings.ReplaceAll(everyKind, "{team: a}", "{team: a, zone: b}"))
+	mustSync(t, st, strings.ReplaceAll(everyKind, "{team: a}", "{team: a, zone: b, name: n}"))
 
 	without := strings.NewReplacer("  labels: {team: a}\n", "", "labels: {team: a}\n", "", "  annotations: {note: a}\n", "", "features:\n  backupConfiguration: {interval: 1h}\n", "").Replace(everyKind)
 	plan := mustPlan(t, st, without, Options{})
@@ -236,10 +234,10 @@ func TestWhatWeWroteGoes(t *testing.T) {
 	}
 
 	want := map[string]string{
-		"Cluster":        `label "team", label "zone", backupConfiguration`,
-		"ConfigPatch":    `label "team", label "zone", annotation "note"`,
-		"MachineSet":     `label "team", label "zone"`,
-		"MachineSetNode": `label "team", label "zone"`,
+		"Cluster":        `label "name", label "team", label "zone", backupConfiguration`,
+		"ConfigPatch":    `label "name", label "team", label "zone", annotation "note"`,
+		"MachineSet":     `label "name", label "team", label "zone"`,
+		"MachineSetNode": `label "name", label "team", label "zone"`,
 	}
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Error(diff)
@@ -255,7 +253,7 @@ func TestWhatWeWroteGoes(t *testing.T) {
 		}
 
 		for _, key := range append(found.Metadata().Labels().Keys(), found.Metadata().Annotations().Keys()...) {
-			if key == "team" || key == "zone" || key == "note" || key == "omni.texashpc.com/applied" {
+			if key == "team" || key == "zone" || key == "note" || key == "name" && item.Metadata().Type() == omnires.MachineSetType || key == "omni.texashpc.com/applied" {
 				t.Errorf("%s still has %s", resource.String(item), key)
 			}
 		}
@@ -263,6 +261,20 @@ func TestWhatWeWroteGoes(t *testing.T) {
 
 	if again := mustPlan(t, st, without, Options{}); !again.Empty() {
 		t.Errorf("a second run: %v", lines(again))
+	}
+}
+
+// A document may have our record in it, from an export: the plan is empty after it was applied.
+func TestOurRecordInADocument(t *testing.T) {
+	st := omnitest.NewFakeOmni()
+	document := strings.Replace(everyKind, "annotations: {note: a}", "annotations: {omni.texashpc.com/applied: x}", 1)
+
+	for _, text := range []string{everyKind, document, strings.Replace(document, "labels: {team: a}\n  annotations", "annotations", 1)} {
+		mustSync(t, st, text)
+
+		if again := mustPlan(t, st, text, Options{}); !again.Empty() {
+			t.Errorf("a second run: %v", lines(again))
+		}
 	}
 }
 
