@@ -23,6 +23,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/cosi-project/runtime/pkg/resource"
 	"github.com/cosi-project/runtime/pkg/state"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -205,7 +206,7 @@ func capabilities(ctx context.Context, st state.State, options Options) (*omni.C
 
 	omni.RegisterTypes()
 
-	can, err := omni.ReadCapabilities(ctx, st)
+	can, err := omni.ReadCapabilities(ctx, st, []resource.Type{omni.MachineInstallDiskConfigType})
 	if err != nil {
 		return nil, explain(err, options)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -48,45 +49,50 @@ func VersionOf(current *system.SysVersion) Version {
 
 // IsNewer reports whether Omni is newer than every version that this project was tried with.
 func (v Version) IsNewer() bool {
-	minor, known := v.minor()
+	major, minor, known := v.numbers()
 
-	return v.API > newestAPI || known && minor > newestMinor
+	return v.API > newestAPI || known && (major > 1 || major == 1 && minor > newestMinor)
 }
 
 // IsOlder reports whether Omni is older than every version that this project was tried with.
 func (v Version) IsOlder() bool {
-	oldest, _ := Version{Text: OldestVersion + ".0"}.minor()
-	minor, known := v.minor()
+	_, oldest, _ := Version{Text: OldestVersion + ".0"}.numbers()
+	major, minor, known := v.numbers()
 
-	return known && minor < oldest
+	return known && (major < 1 || major == 1 && minor < oldest)
 }
 
-// minor returns the second number of a release of Omni 1. A server that was built from source may not say one.
-func (v Version) minor() (int, bool) {
+// numbers returns the first two numbers of a release. A server that was built from source may not say one.
+func (v Version) numbers() (major, minor int, known bool) {
 	parts := strings.SplitN(strings.TrimPrefix(v.Text, "v"), ".", 3)
-	if len(parts) < 3 || parts[0] != "1" {
-		return 0, false
+	if len(parts) < 3 {
+		return 0, 0, false
 	}
 
-	minor, err := strconv.Atoi(parts[1])
+	major, err := strconv.Atoi(parts[0])
+	if err != nil {
+		return 0, 0, false
+	}
 
-	return minor, err == nil
+	minor, err = strconv.Atoi(parts[1])
+
+	return major, minor, err == nil
 }
 
 // Capabilities are what an Omni is and serves.
 type Capabilities struct {
 	Version Version
-	served  map[string]bool // by the lower case of the type, which is the ID of its definition
+	served  map[resource.Type]bool
 }
 
-// Serves reports whether Omni serves a type.
+// Serves reports whether Omni serves a type, of those that were asked for.
 func (c *Capabilities) Serves(resourceType resource.Type) bool {
-	return c.served[strings.ToLower(resourceType)]
+	return c.served[resourceType]
 }
 
-// ReadCapabilities asks an Omni, in two calls. Each signed caller may read both answers, whatever its role.
-func ReadCapabilities(ctx context.Context, st state.State) (*Capabilities, error) {
-	found := &Capabilities{served: map[string]bool{}}
+// ReadCapabilities asks an Omni about types, in two calls. Each signed caller may read both answers, whatever its role.
+func ReadCapabilities(ctx context.Context, st state.State, types []resource.Type) (*Capabilities, error) {
+	found := &Capabilities{served: map[resource.Type]bool{}}
 
 	current, err := safe.StateGetByID[*system.SysVersion](ctx, st, system.SysVersionID)
 
@@ -102,8 +108,11 @@ func ReadCapabilities(ctx context.Context, st state.State) (*Capabilities, error
 		return nil, fmt.Errorf("read what Omni serves: %w", err)
 	}
 
-	for _, definition := range definitions.Items {
-		found.served[definition.Metadata().ID()] = true
+	// The ID of a definition is the lower case of its type. What else an Omni lists is not kept.
+	for _, resourceType := range types {
+		found.served[resourceType] = slices.ContainsFunc(definitions.Items, func(definition resource.Resource) bool {
+			return definition.Metadata().ID() == strings.ToLower(resourceType)
+		})
 	}
 
 	return found, nil
@@ -127,7 +136,12 @@ func (e *TooOldError) Error() string {
 		said = "of an unknown version"
 	}
 
-	return fmt.Sprintf("Omni %s does not serve %s, which is needed: upgrade Omni to %s or later", said, KindOf(e.Missing), OldestVersion)
+	remedy := "upgrade Omni to " + OldestVersion + " or later"
+	if e.Version.IsNewer() {
+		remedy = "this Omni is newer than this release of the operator: install a later release"
+	}
+
+	return fmt.Sprintf("Omni %s does not serve %s, which is needed: %s", said, KindOf(e.Missing), remedy)
 }
 
 // Unwrap returns ErrTooOld.

@@ -18,7 +18,8 @@ func TestVersionIsOlderOrNewer(t *testing.T) {
 		{omni.Version{Text: "v1.12.0", API: 3}, false, true},
 		{omni.Version{Text: "main", API: 3}, false, false},
 		{omni.Version{Text: "main", API: 4}, false, true},
-		{omni.Version{Text: "v2.0.0", API: 3}, false, false}, // the number of its API says that it fits
+		{omni.Version{Text: "v2.0.0", API: 3}, false, true},
+		{omni.Version{Text: "v0.50.0", API: 1}, true, false},
 	} {
 		if test.version.IsOlder() != test.older || test.version.IsNewer() != test.newer {
 			t.Errorf("%+v: older %t, newer %t", test.version, test.version.IsOlder(), test.version.IsNewer())

@@ -283,6 +283,17 @@ func isOptional(resourceType resource.Type) bool {
 	}, resourceType)
 }
 
+// Kinds returns the types that a mirror watches if Omni serves them.
+func Kinds() []resource.Type {
+	var kinds []resource.Type
+
+	for _, kind := range mirroredKinds() {
+		kinds = append(kinds, kind.resourceType)
+	}
+
+	return kinds
+}
+
 // RequiredKinds returns the types without which nothing can be planned.
 func RequiredKinds() []resource.Type {
 	var required []resource.Type

@@ -183,9 +183,19 @@ func (p *Pool) refuse(uid string, overflowed *entry, err error) {
 	p.options.HealthChanged(uid)
 }
 
+// reopenPause is how long a session lives at least before it is replaced because its Omni is another version: two versions
+// behind one address would else have it replaced without a pause.
+const reopenPause = 5 * time.Second
+
 // reopen replaces a session whose Omni is another version now: what it serves has to be asked again. Nobody need come
 // for that, and until it is open, its users see a connection that is being opened.
 func (p *Pool) reopen(identity Identity, upgraded *entry, config Config) {
+	if early := reopenPause - time.Since(upgraded.began); early > 0 {
+		time.AfterFunc(early, func() { p.reopen(identity, upgraded, config) })
+
+		return
+	}
+
 	p.mu.Lock()
 
 	if p.entries[identity.UID] == upgraded && !p.closed {
@@ -270,7 +280,7 @@ func askCapabilities(ctx context.Context, client *Client) (*omni.Capabilities, e
 	ctx, cancel := context.WithTimeout(ctx, omni.CallTimeout)
 	defer cancel()
 
-	can, err := omni.ReadCapabilities(ctx, client.State())
+	can, err := omni.ReadCapabilities(ctx, client.State(), mirror.Kinds())
 	if err != nil {
 		return nil, err
 	}
