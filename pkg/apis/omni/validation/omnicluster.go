@@ -162,7 +162,6 @@ func validateOmniClusterSpec(obj *v1alpha1.OmniCluster, stored []v1alpha1.Patch)
 
 	errs = append(errs, validateVersions(spec, path)...)
 	errs = append(errs, validateOmniMetadata(spec.Labels, spec.Annotations, path)...)
-	errs = append(errs, refusePrefix(spec.Annotations, path.Child("annotations"), ownPrefix, "the mark of the owner is there")...)
 	errs = append(errs, validateManifests(spec.Kubernetes.Manifests, path.Child("kubernetes", "manifests"))...)
 	errs = append(errs, validateHealthchecks(spec.Kubernetes.Healthchecks, path.Child("kubernetes", "healthchecks"))...)
 	errs = append(errs, validateDiscovery(&spec.Features, path.Child("features"))...)

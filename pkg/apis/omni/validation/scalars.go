@@ -218,32 +218,41 @@ func validateVersion(text string, validator omnires.ClusterValidator, path *fiel
 const ownPrefix = v1alpha1.GroupName + "/"
 
 // validateOmniMetadata checks labels and annotations that are copied to a resource in Omni. Omni does not limit their
-// syntax; only its own prefix is not allowed.
+// syntax; only its own prefix is not allowed, and ours in annotations, where our marks are.
 func validateOmniMetadata(labels, annotations map[string]string, path *field.Path) field.ErrorList {
-	errs := refusePrefix(labels, path.Child("labels"), omnires.SystemLabelPrefix, "it is Omni's own")
+	errs := refuseReserved(labels, path.Child("labels"), omnis())
 
-	return append(errs, refusePrefix(annotations, path.Child("annotations"), omnires.SystemLabelPrefix, "it is Omni's own")...)
+	return append(errs, refuseReserved(annotations, path.Child("annotations"), omnis(), ours())...)
 }
 
 // validateSecretMetadata checks labels and annotations that are written to a Secret.
 func validateSecretMetadata(labels, annotations map[string]string, path *field.Path) field.ErrorList {
 	errs := metav1validation.ValidateLabels(labels, path.Child("labels"))
-	errs = append(errs, refusePrefix(labels, path.Child("labels"), ownPrefix, "the controller writes these keys itself")...)
+	errs = append(errs, refuseReserved(labels, path.Child("labels"), ours())...)
 	errs = append(errs, apivalidation.ValidateAnnotations(annotations, path.Child("annotations"))...)
 
-	return append(errs, refusePrefix(annotations, path.Child("annotations"), ownPrefix, "the controller writes these keys itself")...)
+	return append(errs, refuseReserved(annotations, path.Child("annotations"), ours())...)
 }
 
-// refusePrefix refuses keys with the prefix, and empty keys, in the order of the keys.
-func refusePrefix(entries map[string]string, path *field.Path, prefix, why string) field.ErrorList {
+// reserved is a prefix of keys that a user cannot choose.
+type reserved struct{ prefix, why string }
+
+func omnis() reserved { return reserved{omnires.SystemLabelPrefix, "it is Omni's own"} }
+func ours() reserved  { return reserved{ownPrefix, "the controller writes these keys itself"} }
+
+// refuseReserved refuses keys with one of the prefixes, and empty keys, in the order of the keys.
+func refuseReserved(entries map[string]string, path *field.Path, all ...reserved) field.ErrorList {
 	var errs field.ErrorList
 
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		switch {
-		case key == "":
+		if key == "" {
 			errs = append(errs, field.Required(path.Key(key), "give the entry a key"))
-		case strings.HasPrefix(key, prefix):
-			errs = append(errs, field.Forbidden(path.Key(key), "the prefix "+prefix+" cannot be used, "+why+": choose another key"))
+		}
+
+		for _, one := range all {
+			if strings.HasPrefix(key, one.prefix) {
+				errs = append(errs, field.Forbidden(path.Key(key), "the prefix "+one.prefix+" cannot be used, "+one.why+": choose another key"))
+			}
 		}
 	}
 
