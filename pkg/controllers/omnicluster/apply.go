@@ -15,6 +15,7 @@ import (
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/controllers/omnicluster/consent"
+	"omni.texashpc.com/omni-cluster-operator/pkg/foreign/redact"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni/plan"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
@@ -149,6 +150,9 @@ type announcement struct {
 	related *corev1.ObjectReference
 }
 
+// maxFieldPath is how long the names of changed fields in an event may be, in bytes: others choose the keys of labels.
+const maxFieldPath = 256
+
 // corrects returns the announcement of a change that reverts somebody else's.
 func (a announcement) corrects(change plan.Change) announcement {
 	a.action = "Correct"
@@ -160,7 +164,7 @@ func (a announcement) corrects(change plan.Change) announcement {
 		a.reason, a.note = "Corrected", a.note+"; it was changed in Omni, and is again as the documents say"
 		if change.Fields != "" {
 			a.note += ": " + change.Fields
-			a.related.FieldPath = strings.TrimPrefix(a.related.FieldPath+"; "+change.Fields, "; ")
+			a.related.FieldPath = redact.Bounded(strings.TrimPrefix(a.related.FieldPath+"; "+change.Fields, "; "), maxFieldPath)
 		}
 	case plan.ActionDestroy:
 		a.note += "; it was made in Omni, and the documents do not have it"
