@@ -148,7 +148,11 @@ func (m *maker) patches(sections []patchSection) ([]v1alpha1.Patch, error) {
 		// The ID is given, so the name is only the annotation; written as such it is what people look for.
 		if name, found := patch.Annotations[nameAnnotation]; found && patch.Name == "" && patch.IDOverride != "" {
 			patch.Name = name
-			patch.Annotations = maps.Clone(patch.Annotations)
+
+			if patch.Annotations = maps.Clone(patch.Annotations); len(patch.Annotations) == 1 {
+				patch.Annotations = nil // an empty map would be written
+			}
+
 			delete(patch.Annotations, nameAnnotation)
 		}
 
