@@ -93,8 +93,8 @@ func TestFieldValidation(t *testing.T) {
 		message          string
 	}{
 		{"unknown field, strict", clusters + "?fieldValidation=Strict", unknown, http.StatusBadRequest, `unknown field "spec.nonsense"`},
-		{"wrong type", clusters, wrongType, http.StatusBadRequest, "connectionRef"},
-		{"text where an object belongs", clusters, list, http.StatusBadRequest, "must be an object"},
+		{"wrong type", clusters, wrongType, http.StatusUnprocessableEntity, `spec.connectionRef: Invalid value: "string": must be an object`},
+		{"text where an object belongs", clusters, list, http.StatusUnprocessableEntity, "must be an object"},
 		{"unknown field, dropped", clusters + "?dryRun=All", unknown, http.StatusCreated, ""},
 	}
 	for _, test := range tests {
