@@ -8,9 +8,9 @@ import (
 )
 
 // componentTimeout bounds the start of one of this repository's programs until it works.
-// Twice what kube-apiserver pauses at most (30 s and 60 s, from kube-aggregator 0.37) between two looks
+// More than twice what kube-apiserver pauses at most (30 s and 60 s, from kube-aggregator 0.37) between two looks
 // at an API that was away for long.
-const componentTimeout = 2 * time.Minute
+const componentTimeout = 5 * time.Minute
 
 // component is a program that tests stop, kill and start again.
 type component struct {

@@ -15,7 +15,7 @@ import (
 
 // controlPlaneTimeout bounds the start of each control plane process. The slowest,
 // kube-apiserver, takes 2.5 seconds on two idle cores.
-const controlPlaneTimeout = 2 * time.Minute
+const controlPlaneTimeout = 5 * time.Minute
 
 // startEtcd starts the hub's etcd. Without fsync, unless durable: its data is thrown away with
 // the hub, and nothing tests the hub's own durability.
