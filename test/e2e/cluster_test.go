@@ -34,7 +34,7 @@ func TestClusterLife(t *testing.T) {
 	}
 
 	table := strings.Join(strings.Fields(f.run("get", "ocl", "life", "--no-headers")), " ")
-	if !strings.HasPrefix(table, "life True ") || !strings.Contains(table, " v1.35.1 v1.13.3 1/1 ") {
+	if !strings.HasPrefix(table, "life False True ") || !strings.Contains(table, " v1.35.1 v1.13.3 1/1 ") {
 		t.Errorf("table row: %s", table)
 	}
 

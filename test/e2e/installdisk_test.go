@@ -7,6 +7,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
@@ -59,8 +60,9 @@ func TestInstallDiskInBothWorlds(t *testing.T) {
 	}
 
 	f.wait("the upgrade to be noticed", func() error {
-		if err := f.stillAvailable("c"); err != nil {
-			t.Error(err)
+		// While the watches come back, it waits for the connection.
+		if stalled := f.conditionOf("c", v1alpha1.ConditionStalled); stalled != nil && stalled.Status == metav1.ConditionTrue {
+			t.Errorf("%+v", stalled)
 		}
 
 		connection, err := tryGet[v1alpha1.OmniConnection](f.space, "oconn", "omni")
@@ -74,8 +76,8 @@ func TestInstallDiskInBothWorlds(t *testing.T) {
 	f.reconciled("c")
 	f.ready("c")
 
-	if err := f.stillAvailable("c"); err != nil {
-		t.Error(err)
+	if available := f.conditionOf("c", v1alpha1.ConditionAvailable); available == nil || available.Status != metav1.ConditionTrue {
+		t.Errorf("%+v", available)
 	}
 
 	f.waitDisk(machine, ours.MachineInstallDiskConfigSpec{Disk: "/dev/vda"}, true)
@@ -111,18 +113,9 @@ func TestInstallDiskInBothWorlds(t *testing.T) {
 	f.waitDisk(machine, ours.MachineInstallDiskConfigSpec{Disk: "/dev/vdb"}, false)
 }
 
-// stillAvailable checks that a cluster is available, whatever else is true of it.
-func (f *fleet) stillAvailable(name string) error {
-	cluster, err := tryGet[v1alpha1.OmniCluster](f.space, "ocl", name)
-	if err != nil {
-		return err
-	}
+// conditionOf returns a condition of an OmniCluster; nil if it has none of that type.
+func (f *fleet) conditionOf(name, conditionType string) *metav1.Condition {
+	f.t.Helper()
 
-	for _, condition := range cluster.Status.Conditions {
-		if condition.Type == v1alpha1.ConditionAvailable && condition.Status == metav1.ConditionTrue {
-			return nil
-		}
-	}
-
-	return fmt.Errorf("%s is not available: %+v", name, cluster.Status.Conditions)
+	return apimeta.FindStatusCondition(get[v1alpha1.OmniCluster](f.space, "ocl", name).Status.Conditions, conditionType)
 }
