@@ -285,7 +285,7 @@ func TestMirrorResynchronises(t *testing.T) {
 
 	source.LoseWatches(lost)
 	await.Until(t, "the loss shows", func() bool { return !m.Synced() })
-	await.Until(t, "all watches lost", func() bool { return strings.Contains(m.Health().Message, "21 watches") })
+	await.Until(t, "all watches lost", func() bool { return strings.Contains(m.Health().Message, "22 watches") })
 
 	health := m.Health()
 	if health.Class != omni.ClassUnreachable || !health.Since.After(before) {
