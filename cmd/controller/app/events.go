@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,7 +142,7 @@ func (r *eventRecorder) write(ctx context.Context, event *eventsv1.Event) {
 		}
 
 		if refused := apierrors.APIStatus(nil); errors.As(err, &refused) {
-			r.log.V(1).Info("The hub refused an event", "reason", event.Reason, "object", event.Regarding.Name, "error", err.Error())
+			r.refused(event, err)
 
 			return
 		}
@@ -151,6 +152,17 @@ func (r *eventRecorder) write(ctx context.Context, event *eventsv1.Event) {
 		case <-time.After(eventPause):
 		}
 	}
+}
+
+// refused logs an event that nobody will see, as in a namespace that is being deleted: a warning may name what is left in a
+// workload cluster.
+func (r *eventRecorder) refused(event *eventsv1.Event, err error) {
+	log := r.log
+	if event.Type != corev1.EventTypeWarning {
+		log = log.V(1)
+	}
+
+	log.Info("The hub refused an event", "object", event.Regarding.Namespace+"/"+event.Regarding.Name, "reason", event.Reason, "note", event.Note, "error", err.Error())
 }
 
 // Stop ends recording. The hub has two seconds to take what was recorded before; then, events that are not written yet are
