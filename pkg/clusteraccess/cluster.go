@@ -69,6 +69,25 @@ func newCluster(ctx context.Context, kubeconfig []byte, now func() time.Time, gu
 	return c, nil
 }
 
+// Look asks the server of a kubeconfig for its version, with a connection of its own that is closed then, and returns why that is
+// not answered; nil if it is. Nothing of it is kept, and no slot is taken. The caller sets the deadline by the context.
+//
+// Errors: ErrUnsafe and ErrInvalid, before anything is sent, or those of the request, without the credentials; see KeyDeleted
+// and Reason.
+func Look(ctx context.Context, kubeconfig []byte, guard dialguard.Guard) error {
+	cluster, err := newCluster(ctx, kubeconfig, time.Now, guard)
+	if err != nil {
+		return err
+	}
+	defer cluster.close()
+
+	if _, err := cluster.get(ctx, "/version"); err != nil {
+		return cluster.secrets.Error(err)
+	}
+
+	return nil
+}
+
 // refused is called for every answer 401: the credentials do not count any more, whatever the last probe found.
 func (c *Cluster) refused() {
 	c.Invalidate()

@@ -36,7 +36,7 @@ const nothingToCheck = "machine: {}\n"
 // CheckablePatch returns the documents of a Talos configuration patch that the Talos library can check: those of unknown
 // kinds are left out. It is false, with the patch itself, if there are none, or if the patch is not YAML.
 func CheckablePatch(patch []byte) (checkable []byte, less bool) {
-	checkable, less = rewrite(patch, func(document *yaml.Node) (keep, changed bool) {
+	checkable, less = Rewrite(patch, func(document *yaml.Node) (keep, changed bool) {
 		apiVersion, kind := textOf(document, "apiVersion"), textOf(document, "kind")
 		unknown := IsUnknownKind(apiVersion, kind)
 
@@ -52,14 +52,14 @@ func CheckablePatch(patch []byte) (checkable []byte, less bool) {
 // Checkable returns a cluster template in which each patch is what CheckablePatch makes of it. It is for checks only: what goes
 // to Omni is the template itself. It is false, with the template itself, if no patch has a document of an unknown kind.
 func Checkable(template []byte) (checkable []byte, less bool) {
-	return rewrite(template, func(document *yaml.Node) (keep, changed bool) {
-		patches := memberOf(document, "patches")
+	return Rewrite(template, func(document *yaml.Node) (keep, changed bool) {
+		patches := Member(document, "patches")
 		if patches == nil {
 			return true, false
 		}
 
 		for _, patch := range patches.Content {
-			inline := memberOf(patch, "inline")
+			inline := Member(patch, "inline")
 			if inline == nil || inline.Kind != yaml.ScalarNode {
 				continue
 			}
@@ -75,9 +75,9 @@ func Checkable(template []byte) (checkable []byte, less bool) {
 	})
 }
 
-// rewrite writes the YAML documents of a text that edit keeps. If edit changes none, or the text is not YAML, it returns the
+// Rewrite writes the YAML documents of a text that edit keeps. If edit changes none, or the text is not YAML, it returns the
 // text itself and false.
-func rewrite(text []byte, edit func(document *yaml.Node) (keep, changed bool)) ([]byte, bool) {
+func Rewrite(text []byte, edit func(document *yaml.Node) (keep, changed bool)) ([]byte, bool) {
 	var (
 		written       bytes.Buffer
 		kept, changes bool
@@ -117,8 +117,8 @@ func rewrite(text []byte, edit func(document *yaml.Node) (keep, changed bool)) (
 	return written.Bytes(), true
 }
 
-// memberOf returns the value of a key; nil if the node is no mapping, or does not have it.
-func memberOf(mapping *yaml.Node, key string) *yaml.Node {
+// Member returns the value of a key; nil if the node is no mapping, or does not have it.
+func Member(mapping *yaml.Node, key string) *yaml.Node {
 	if mapping.Kind != yaml.MappingNode {
 		return nil
 	}
@@ -134,7 +134,7 @@ func memberOf(mapping *yaml.Node, key string) *yaml.Node {
 
 // textOf returns the text of a key's value; "" if it has none.
 func textOf(mapping *yaml.Node, key string) string {
-	if member := memberOf(mapping, key); member != nil && member.Kind == yaml.ScalarNode {
+	if member := Member(mapping, key); member != nil && member.Kind == yaml.ScalarNode {
 		return member.Value
 	}
 

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
-	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/siderolabs/omni/client/pkg/omni/resources/omni"
+
+	operator "omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
 // Omni's default bounds of an etcd backup interval.
@@ -173,15 +173,11 @@ func (r rules) validateDiscovery(old, updated *omni.Cluster) error {
 	return errors.New("embedded discovery service is not enabled")
 }
 
-// publicDiscoveryField is the number of disable_public_discovery_service in ClusterSpec.Features, which the client library
-// does not know.
-const publicDiscoveryField = 5
-
 // validatePublicDiscovery refuses, since 1.10, to switch the public discovery service off for a cluster that was created
 // with Talos before 1.14, or that has no other discovery service.
 func (r rules) validatePublicDiscovery(ctx context.Context, old, updated *omni.Cluster) error {
 	spec := updated.TypedSpec().Value
-	if !r.version.from(since10) || spec.GetFeatures() == nil || !unknownBool(spec.GetFeatures(), publicDiscoveryField) {
+	if !r.version.from(since10) || !operator.DisablesPublicDiscovery(spec.GetFeatures()) {
 		return nil
 	}
 
@@ -207,27 +203,6 @@ func (r rules) validatePublicDiscovery(ctx context.Context, old, updated *omni.C
 	}
 
 	return nil
-}
-
-// unknownBool returns the value of a field that the client library does not know; the last one counts.
-func unknownBool(message proto.Message, field protowire.Number) bool {
-	set := false
-
-	for rest := message.ProtoReflect().GetUnknown(); len(rest) > 0; {
-		number, kind, length := protowire.ConsumeField(rest)
-		if length < 0 {
-			return set
-		}
-
-		if _, _, tag := protowire.ConsumeTag(rest); number == field && kind == protowire.VarintType {
-			value, _ := protowire.ConsumeVarint(rest[tag:])
-			set = value != 0
-		}
-
-		rest = rest[length:]
-	}
-
-	return set
 }
 
 func (r rules) destroyCluster(ctx context.Context, cluster *omni.Cluster) error {

@@ -83,7 +83,7 @@ func (w *wrongTypes) add(at *field.Path, is, must string) {
 	}
 }
 
-// find looks at a value and at what is in it. What the type does not have is left to the library, and so is a null.
+// find looks at a value and at what is in it. Fields that the type does not have are left to the library, and so is a null.
 func (w *wrongTypes) find(of reflect.Type, raw json.RawMessage, at *field.Path) {
 	if of.Kind() == reflect.Pointer {
 		of = of.Elem()

@@ -123,7 +123,7 @@ func (k *healthKeeper) fail(err error) {
 }
 
 // update stores the new Health and reports whether it changed. A message that only counts other watches is no change:
-// twenty watches that are lost together are one event.
+// all watches that are lost together are one event.
 func (k *healthKeeper) update() bool {
 	next := k.derive()
 	next.Since = k.current.Since

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"go.yaml.in/yaml/v3"
+
+	ourtemplate "omni.texashpc.com/omni-cluster-operator/pkg/template"
 )
 
 // sections are keys of a document, and in each the keys of what it holds.
@@ -28,13 +30,11 @@ type heads struct {
 // splitHeads reads the heads of a template, and returns it without the keys that the library refuses.
 func splitHeads(document []byte) ([]byte, heads, error) {
 	found, err := readHeads(document)
-	if err != nil || found.features == (features{}) && !found.selectsDisks() {
+	if err != nil || found.features == (features{}) && found.checkServed() == nil {
 		return document, found, err
 	}
 
-	bare, err := without(document, unknownKeys())
-
-	return bare, found, err
+	return without(document, unknownKeys()), found, nil
 }
 
 func readHeads(document []byte) (heads, error) {
@@ -73,68 +73,29 @@ func readHeads(document []byte) (heads, error) {
 }
 
 // without returns a template without some keys. A section that has none left stays.
-func without(document []byte, drop sections) ([]byte, error) {
-	var text bytes.Buffer
-
-	decoder, encoder := yaml.NewDecoder(bytes.NewReader(document)), yaml.NewEncoder(&text)
-
-	for {
-		var one yaml.Node
-
-		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
-			err = encoder.Close()
-
-			return text.Bytes(), err
-		} else if err != nil {
-			return nil, err
-		}
-
+func without(document []byte, drop sections) []byte {
+	bare, _ := ourtemplate.Rewrite(document, func(one *yaml.Node) (keep, changed bool) {
 		for name, keys := range drop {
-			dropKeys(valueOf(&one, name), keys)
+			changed = dropKeys(ourtemplate.Member(one, name), keys) || changed
 		}
 
-		if err := encoder.Encode(&one); err != nil {
-			return nil, err
-		}
-	}
+		return true, changed
+	})
+
+	return bare
 }
 
-func dropKeys(section *yaml.Node, keys []string) {
-	if section == nil {
-		return
+func dropKeys(section *yaml.Node, keys []string) (dropped bool) {
+	if section == nil || section.Kind != yaml.MappingNode {
+		return false
 	}
 
-	for _, key := range keys {
-		if i := keyIndex(section, key); i >= 0 {
+	for i := len(section.Content) - 2; i >= 0; i -= 2 {
+		if slices.Contains(keys, section.Content[i].Value) {
 			section.Content = slices.Delete(section.Content, i, i+2)
-		}
-	}
-}
-
-// valueOf returns the value of a key of a document; nil if it has none.
-func valueOf(document *yaml.Node, key string) *yaml.Node {
-	if len(document.Content) != 1 {
-		return nil
-	}
-
-	if i := keyIndex(document.Content[0], key); i >= 0 {
-		return document.Content[0].Content[i+1]
-	}
-
-	return nil
-}
-
-// keyIndex returns where a mapping has a key; -1 if it does not.
-func keyIndex(mapping *yaml.Node, key string) int {
-	if mapping.Kind != yaml.MappingNode {
-		return -1
-	}
-
-	for i := 0; i+1 < len(mapping.Content); i += 2 {
-		if mapping.Content[i].Value == key {
-			return i
+			dropped = true
 		}
 	}
 
-	return -1
+	return dropped
 }

@@ -26,11 +26,6 @@ type install struct {
 	DiskSelector string `yaml:"diskSelector"`
 }
 
-// selectsDisks reports whether a document chooses a disk by a selector.
-func (h heads) selectsDisks() bool {
-	return slices.ContainsFunc(slices.Collect(maps.Values(h.installs)), func(i install) bool { return i.DiskSelector != "" })
-}
-
 // checkServed returns ErrUnserved if the template needs more than an Omni without MachineInstallDiskConfigs has.
 func (h heads) checkServed() error {
 	for _, machine := range slices.Sorted(maps.Keys(h.installs)) {
@@ -51,14 +46,11 @@ func (p *parsed) withInstallDisks(document []byte) (*parsed, error) {
 	drop := unknownKeys()
 	drop["install"] = append(drop["install"], "disk")
 
-	bare, err := without(document, drop)
-	if err != nil {
-		return nil, templateError(err)
-	}
+	var err error
 
 	result := *p
 
-	if result.loaded, err = template.Load(bytes.NewReader(bare)); err != nil {
+	if result.loaded, err = template.Load(bytes.NewReader(without(document, drop))); err != nil {
 		return nil, templateError(err)
 	}
 
@@ -173,15 +165,7 @@ func changedDisk(live, updated resource.Resource) []string {
 		return nil
 	}
 
-	var names []string
+	before, after := was.TypedSpec().Fields(), is.TypedSpec().Fields()
 
-	if was.TypedSpec().Disk != is.TypedSpec().Disk {
-		names = append(names, "disk")
-	}
-
-	if was.TypedSpec().DiskSelector != is.TypedSpec().DiskSelector {
-		names = append(names, "diskSelector")
-	}
-
-	return names
+	return slices.DeleteFunc(sortedKeys(before, after), func(name string) bool { return before[name] == after[name] })
 }
