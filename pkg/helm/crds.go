@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"helm.sh/helm/v4/pkg/kube"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/resource"
 	"k8s.io/client-go/metadata"
 
@@ -20,6 +25,9 @@ import (
 
 // crdWait is how long Helm waits until new CRDs are in use.
 const crdWait = time.Minute
+
+// kindsPause is how long the kinds of the cluster are not looked at again.
+const kindsPause = 200 * time.Millisecond
 
 // installCRDs makes the CRDs of a chart's crds folder that the cluster does not have, before an install, and waits until
 // they are in use. Helm 4 would apply all of the folder, over objects that may be newer and belong to somebody else, and of
@@ -134,8 +142,7 @@ func crdTexts(files []render.CRD) map[string]string {
 	return texts
 }
 
-// awaitCRDs waits until new CRDs are in use, and forgets what was known of the
-// kinds of the cluster.
+// awaitCRDs waits until new CRDs are in use.
 func awaitCRDs(x *execution, made kube.ResourceList) error {
 	client, ok := x.config.KubeClient.(kube.InterfaceWaitOptions)
 	if !ok {
@@ -157,8 +164,49 @@ func awaitCRDs(x *execution, made kube.ResourceList) error {
 	}
 
 	if known, ok := mapper.(meta.ResettableRESTMapper); ok {
-		known.Reset()
+		return awaitKinds(x.soft, known, made)
 	}
 
 	return nil
+}
+
+// awaitKinds waits until the kinds of new CRDs are listed by the cluster: it lists them a moment after a CRD is established, and
+// each of several API servers for itself. What else keeps a kind from being looked up is told when an object of it is built.
+func awaitKinds(ctx context.Context, mapper meta.ResettableRESTMapper, made kube.ResourceList) error {
+	var missing schema.GroupKind
+
+	listed := func(info *resource.Info) bool {
+		missing = kindOf(info)
+		if missing.Empty() {
+			return true
+		}
+
+		_, err := mapper.RESTMapping(missing)
+
+		return !meta.IsNoMatchError(err)
+	}
+
+	err := wait.PollUntilContextTimeout(ctx, kindsPause, crdWait, true, func(context.Context) (bool, error) {
+		mapper.Reset()
+
+		return !slices.ContainsFunc(made, func(info *resource.Info) bool { return !listed(info) }), nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the CRDs: the cluster does not list the kind %s: %w", missing, err)
+	}
+
+	return nil
+}
+
+// kindOf is the kind of a CRD that serves a version of it.
+func kindOf(info *resource.Info) schema.GroupKind {
+	var crd apiextensionsv1.CustomResourceDefinition
+
+	object, ok := info.Object.(*unstructured.Unstructured)
+	if !ok || runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &crd) != nil ||
+		!slices.ContainsFunc(crd.Spec.Versions, func(version apiextensionsv1.CustomResourceDefinitionVersion) bool { return version.Served }) {
+		return schema.GroupKind{}
+	}
+
+	return schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}
 }

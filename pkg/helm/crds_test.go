@@ -69,6 +69,32 @@ func TestTheFolderOfCRDsWritesOverNothing(t *testing.T) {
 	}
 }
 
+// A cluster lists a kind a moment after its CRD is established.
+func TestAKindIsListedLate(t *testing.T) {
+	r := newTried(t)
+
+	looked := 0
+	r.before = func(request *http.Request) {
+		if request.URL.Path != "/apis" || r.crdOf("widgets") == "" {
+			return
+		}
+
+		if looked++; looked == 3 {
+			r.versions = []string{"v1"}
+		}
+	}
+
+	definition := crd("widgets") + "spec: {group: example.com, names: {kind: Widget}, versions: [{name: v1, served: true, storage: true}]}\n"
+	chart := chartserver.Chart{Name: "demo", Version: "1.0.0", Files: map[string]string{
+		"templates/all.yaml": "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: one}\n",
+		"crds/a.yaml":        definition,
+	}}
+
+	if action, err := r.stepWith(chart); action != ActionInstall || err != nil {
+		t.Fatalf("%s: %v", action, err)
+	}
+}
+
 // What is no CRD is refused before anything is made, wherever in the folder it is.
 func TestTheFolderOfCRDsHasOnlyCRDs(t *testing.T) {
 	binding := "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: all}\n"
