@@ -1,6 +1,8 @@
 package omni
 
 import (
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -8,6 +10,7 @@ import (
 	"github.com/cosi-project/runtime/pkg/resource/protobuf"
 	"github.com/cosi-project/runtime/pkg/resource/typed"
 	"github.com/siderolabs/omni/client/pkg/omni/resources"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // Types that Omni serves from 1.11 on. Our client library, of 1.9.3, does not know them.
@@ -24,13 +27,57 @@ const (
 // and it has no cluster label.
 type MachineInstallDiskConfig = typed.Resource[MachineInstallDiskConfigSpec, MachineInstallDiskConfigExtension]
 
-// MachineInstallDiskConfigSpec has exactly one of its fields; Omni refuses both and neither. The tags are the field
-// numbers of Omni's message.
+// MachineInstallDiskConfigSpec has exactly one of DiskSelector and Disk; Omni refuses both and neither.
 type MachineInstallDiskConfigSpec struct {
-	// DiskSelector is a CEL expression about a disk that is true or false.
-	DiskSelector string `protobuf:"1" yaml:"diskselector,omitempty"`
-	// Disk is the path of a device, such as /dev/sda.
-	Disk string `protobuf:"2" yaml:"disk,omitempty"`
+	// DiskSelector is a CEL expression about a disk that is true or false. Its field number in Omni's message is 1.
+	DiskSelector string `yaml:"diskselector,omitempty"`
+	// Disk is the path of a device, such as /dev/sda. Its field number is 2.
+	Disk string `yaml:"disk,omitempty"`
+	// Unknown has the other fields of Omni's message as they came: those of a newer Omni. Who writes over a resource keeps them.
+	Unknown string `yaml:"-"`
+}
+
+// texts are the fields of the message by number.
+func (s *MachineInstallDiskConfigSpec) texts() map[protowire.Number]*string {
+	return map[protowire.Number]*string{1: &s.DiskSelector, 2: &s.Disk}
+}
+
+// MarshalBinary encodes Omni's message; it returns no error.
+func (s *MachineInstallDiskConfigSpec) MarshalBinary() ([]byte, error) {
+	var wire []byte
+
+	texts := s.texts()
+	for _, number := range slices.Sorted(maps.Keys(texts)) {
+		if text := *texts[number]; text != "" {
+			wire = protowire.AppendString(protowire.AppendTag(wire, number, protowire.BytesType), text)
+		}
+	}
+
+	return append(wire, s.Unknown...), nil
+}
+
+// UnmarshalBinary decodes Omni's message, or returns an error if it is malformed.
+func (s *MachineInstallDiskConfigSpec) UnmarshalBinary(wire []byte) error {
+	*s = MachineInstallDiskConfigSpec{}
+	texts := s.texts()
+
+	for len(wire) > 0 {
+		number, kind, length := protowire.ConsumeField(wire)
+		if length < 0 {
+			return protowire.ParseError(length)
+		}
+
+		if text := texts[number]; text != nil && kind == protowire.BytesType {
+			_, _, tag := protowire.ConsumeTag(wire)
+			*text, _ = protowire.ConsumeString(wire[tag:])
+		} else {
+			s.Unknown += string(wire[:length])
+		}
+
+		wire = wire[length:]
+	}
+
+	return nil
 }
 
 // DeepCopy returns the value itself: it has no references.

@@ -10,9 +10,12 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 )
 
-// TestMachineInstallDiskConfigOnTheWire checks the field numbers, and that a resource comes back as the type that it was.
+// TestMachineInstallDiskConfigOnTheWire checks the field numbers, and that a resource comes back as the type that it was, with the
+// fields of a newer Omni.
 func TestMachineInstallDiskConfigOnTheWire(t *testing.T) {
-	for _, want := range []omni.MachineInstallDiskConfigSpec{{DiskSelector: "disk.size > 4u"}, {Disk: "/dev/sda"}} {
+	for _, want := range []omni.MachineInstallDiskConfigSpec{
+		{DiskSelector: "disk.size > 4u"}, {Disk: "/dev/sda"}, {Disk: "/dev/sda", Unknown: string(protowire.AppendString(protowire.AppendTag(nil, 9, protowire.BytesType), "newer"))},
+	} {
 		sent := omni.NewMachineInstallDiskConfig("machine-1")
 		*sent.TypedSpec() = want
 
@@ -26,7 +29,12 @@ func TestMachineInstallDiskConfigOnTheWire(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		if diff := cmp.Diff(map[protowire.Number]string{1: want.DiskSelector, 2: want.Disk}, texts(t, message.GetSpec().GetProtoSpec())); diff != "" {
+		fields := map[protowire.Number]string{1: want.DiskSelector, 2: want.Disk}
+		if want.Unknown != "" {
+			fields[9] = "newer"
+		}
+
+		if diff := cmp.Diff(fields, texts(t, message.GetSpec().GetProtoSpec())); diff != "" {
 			t.Error(diff)
 		}
 

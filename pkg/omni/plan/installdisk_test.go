@@ -298,6 +298,7 @@ func TestInstallDiskKeepsWhatOthersSet(t *testing.T) {
 	omnitest.MustChange(t, st, chosenDisk("", true), func(config *omni.MachineInstallDiskConfig) {
 		config.Metadata().Annotations().Set("example.com/by-hand", "b")
 		config.Metadata().Labels().Set("example.com/by-hand", "a")
+		config.TypedSpec().Unknown = string(unknownField())
 	})
 
 	if plan := mustPlan(t, st, withDisk(diskOfMachine2), Options{InstallDisks: true}); !plan.Empty() {
@@ -316,5 +317,9 @@ func TestInstallDiskKeepsWhatOthersSet(t *testing.T) {
 
 	if _, annotation := metadata.Annotations().Get("example.com/by-hand"); !label || !annotation || metadata.Phase() != resource.PhaseRunning {
 		t.Error(metadata)
+	}
+
+	if config, ok := found.(*omni.MachineInstallDiskConfig); !ok || config.TypedSpec().Unknown != string(unknownField()) {
+		t.Errorf("the field of a release to come is gone: %+v", found.Spec())
 	}
 }

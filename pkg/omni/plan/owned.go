@@ -69,6 +69,8 @@ func (b planBuilder) keepUnset(live, updated resource.Resource, wrote applied) {
 		if spec.BootstrapSpec == nil {
 			spec.BootstrapSpec = was.GetBootstrapSpec()
 		}
+	case *omni.MachineInstallDiskConfig:
+		is.TypedSpec().Unknown = live.(*omni.MachineInstallDiskConfig).TypedSpec().Unknown //nolint:forcetypeassert // an update keeps the type
 	}
 }
 
