@@ -302,8 +302,8 @@ func (r *reconciler) whatWent(s *scope) string {
 
 	var empty []string
 
-	for i := range s.input.Workers {
-		if o := &s.input.Workers[i]; listsNone(o) {
+	for i := range s.documents.Workers { // sorted: the same text each time
+		if o := &s.documents.Workers[i]; listsNone(o) {
 			empty = append(empty, fmt.Sprintf("OmniWorkers %q", o.Name))
 		}
 	}

@@ -172,7 +172,7 @@ func (r *reconciler) assemble(ctx context.Context, s *scope) (loop.Outcome, erro
 		words.Plural(len(documents.Workers), "worker set"), words.Plural(len(documents.Machines), "machine document")), nil
 }
 
-// olderClaimant returns the name of an older OmniCluster that claims the same cluster in Omni; empty if there is none.
+// olderClaimant returns the name of the oldest OmniCluster that claims the same cluster in Omni; empty if that is this one.
 func (r *reconciler) olderClaimant(ctx context.Context, cluster *v1alpha1.OmniCluster) (string, error) {
 	list := &v1alpha1.OmniClusterList{}
 
@@ -182,13 +182,19 @@ func (r *reconciler) olderClaimant(ctx context.Context, cluster *v1alpha1.OmniCl
 		return "", fmt.Errorf("list the OmniClusters with the same cluster name: %w", err)
 	}
 
-	for i := range list.Items {
-		if isOlder(&list.Items[i], cluster) {
-			return list.Items[i].Name, nil
+	oldest := cluster
+
+	for i := range list.Items { // in any order
+		if isOlder(&list.Items[i], oldest) {
+			oldest = &list.Items[i]
 		}
 	}
 
-	return "", nil
+	if oldest == cluster {
+		return "", nil
+	}
+
+	return oldest.Name, nil
 }
 
 // isOlder reports whether a is older than b: by creation time, and within the same second by UID.
