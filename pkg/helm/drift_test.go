@@ -3,8 +3,32 @@ package helm
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 )
+
+// What a controller writes between the two looks at an object is no difference.
+func TestWriteDuringAComparison(t *testing.T) {
+	r := newTried(t)
+	r.want(ActionInstall, configMap("one"))
+
+	writes := 0
+	r.before = func(request *http.Request) {
+		if request.Method != http.MethodPatch || request.URL.Query().Get("dryRun") == "" {
+			return
+		}
+
+		if writes++; writes == 1 {
+			written := r.get(configMapPath("one")).DeepCopy()
+			written.SetAnnotations(map[string]string{"example.com/revision": "1", "meta.helm.sh/release-name": "demo", "meta.helm.sh/release-namespace": "apps"})
+			r.put(configMapPath("one"), written.Object)
+		}
+	}
+
+	if found, err := r.client.Drift(t.Context(), 1, nil); err != nil || len(found) > 0 || writes != 2 {
+		t.Errorf("%v, %v, after %d comparisons", found, err, writes)
+	}
+}
 
 func TestProblemsOfAComparison(t *testing.T) {
 	problem := func(reason Reason, text string) error { return &Error{Reason: reason, Message: text} }

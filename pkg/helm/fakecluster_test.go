@@ -182,10 +182,33 @@ func (f *fakeCluster) answer(r *http.Request) (int, any) {
 		path += "/" + sent.GetName()
 	}
 
+	if r.URL.Query().Get("dryRun") != "" {
+		return f.try(r.Method, path, sent)
+	}
+
 	code, answer := f.answerOne(r.Method, path, sent)
 
 	if manager := r.URL.Query().Get("fieldManager"); manager != "" && code == http.StatusOK && f.objects[path] != nil {
 		noteManager(f.objects[path], manager)
+	}
+
+	return code, answer
+}
+
+// try answers a dry run: what is there stays, and its version is that of the answer.
+func (f *fakeCluster) try(method, path string, sent *unstructured.Unstructured) (int, any) {
+	before := f.objects[path]
+	if before == nil {
+		defer delete(f.objects, path)
+
+		return f.answerOne(method, path, sent)
+	}
+
+	defer func() { f.objects[path] = before }()
+
+	code, answer := f.answerOne(method, path, sent)
+	if made := f.objects[path]; made != nil && made != before {
+		made.SetResourceVersion(before.GetResourceVersion())
 	}
 
 	return code, answer

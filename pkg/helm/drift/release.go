@@ -100,16 +100,11 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 		return &Difference{Object: object, Owner: other}, nil
 	}
 
-	for _, pointer := range ignored {
-		copyPath(live, wanted, pointer)
-	}
-
-	result, err := r.apply(info, wanted, true)
+	paths, err := r.differences(info, live, wanted, ignored)
 	if err != nil {
 		return nil, err
 	}
 
-	paths := diff(live, result, append(ignored, serverPaths()...))
 	if len(paths) == 0 {
 		return nil, nil //nolint:nilnil // nothing differs, nothing failed
 	}
@@ -125,6 +120,44 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 	}
 
 	return &Difference{Object: object, Paths: paths}, nil
+}
+
+// comparisons is how often an object is compared that somebody writes meanwhile.
+const comparisons = 3
+
+// differences returns the pointers to what an apply would change. What somebody wrote between the read and the dry run is in the
+// result alone, and is no difference: the two are made anew then.
+func (r Release) differences(info *resource.Info, live, wanted map[string]any, ignored []string) (paths []string, err error) {
+	for range comparisons {
+		for _, pointer := range ignored {
+			copyPath(live, wanted, pointer)
+		}
+
+		result, err := r.apply(info, wanted, true)
+		if err != nil {
+			return nil, err
+		}
+
+		if paths = diff(live, result, append(slices.Clone(ignored), serverPaths()...)); len(paths) == 0 {
+			return nil, nil
+		}
+
+		before := versionOf(live)
+
+		if live, err = Get(info); err != nil {
+			return nil, err
+		}
+
+		if versionOf(live) == before {
+			break
+		}
+	}
+
+	return paths, nil
+}
+
+func versionOf(object map[string]any) string {
+	return (&unstructured.Unstructured{Object: object}).GetResourceVersion()
 }
 
 // DryRun asks the server what an apply of an object of the manifest would come to. The error is that of the cluster.
