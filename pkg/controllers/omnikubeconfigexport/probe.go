@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
@@ -19,6 +20,7 @@ import (
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/index"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/loop"
 	"omni.texashpc.com/omni-cluster-operator/pkg/reconcile/metrics"
+	"omni.texashpc.com/omni-cluster-operator/pkg/words"
 )
 
 const (
@@ -80,13 +82,20 @@ func (r *reconciler) tryOut(ctx context.Context, s *scope) (keyDeleted bool) {
 		return struct{}{}, err
 	})
 
+	said := cmp.Or(clusteraccess.SaidBy(answer.Err), "the answer is 401 Unauthorized")
+
 	switch {
 	case !answered:
 		s.refused = refused // until the answer is there
-	case clusteraccess.KeyDeleted(answer.Err) && r.requests.mayReplace(s.export, s.found.hash, r.options.Now()):
-		return true
+	case clusteraccess.KeyDeleted(answer.Err):
+		wait := r.requests.replaceIn(s.export, s.found.hash, r.options.Now())
+		if wait <= 0 {
+			return true
+		}
+
+		s.refused = fmt.Sprintf("%s. It replaced one that was refused for the same; another one is made after %s", said, words.Time(r.options.Now().Add(wait)))
 	case clusteraccess.Reason(answer.Err) == v1alpha1.ReasonUnauthenticated:
-		s.refused = cmp.Or(clusteraccess.SaidBy(answer.Err), "the answer is 401 Unauthorized")
+		s.refused = fmt.Sprintf("%s. It stays as it is and is tried again every %s; for another one, change spec.ttl", said, probePause)
 	}
 
 	r.requests.keepRefusal(s.export, s.refused)
@@ -110,10 +119,9 @@ func resultOf(err error) metrics.Check {
 	}
 }
 
-// refusedBy says that Omni does not accept the kubeconfig in the target, for a reason that a new one does not mend.
+// refusedBy says that Omni does not accept the kubeconfig in the target, and that a new one would not help, or not yet.
 func refusedBy(s *scope) loop.Outcome {
-	return loop.Wait(0, v1alpha1.ReasonUnauthenticated, "Omni does not accept the kubeconfig in Secret %q: %s. It stays as it is and is tried again every %s; "+
-		"for another one, change spec.ttl", s.shown(s.secret), s.refused, probePause)
+	return loop.Wait(0, v1alpha1.ReasonUnauthenticated, "Omni does not accept the kubeconfig in Secret %q: %s", s.shown(s.secret), s.refused)
 }
 
 // refusedKubeconfig returns the exports whose target somebody got a 401 with: their kubeconfigs are tried soon.
@@ -139,7 +147,7 @@ type probeState struct {
 }
 
 // probe returns the number of the newest try of a kubeconfig, which may be one that begins now, or 0 if there is none yet; and what
-// Omni said last to that kubeconfig, if it was a refusal.
+// was said of its last answer, if that was a refusal.
 func (r *requests) probe(export *v1alpha1.OmniKubeconfigExport, hash string, now time.Time) (number int, refused string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -164,7 +172,7 @@ func (r *requests) probe(export *v1alpha1.OmniKubeconfigExport, hash string, now
 	return state.number, state.refused
 }
 
-// keepRefusal keeps what Omni said to the kubeconfig of an export; empty if it was no refusal.
+// keepRefusal keeps what is said of a refusal of the kubeconfig of an export; empty if there was none.
 func (r *requests) keepRefusal(export *v1alpha1.OmniKubeconfigExport, said string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,22 +212,22 @@ func (r *requests) nextProbe(export types.NamespacedName) time.Time {
 	return time.Time{}
 }
 
-// mayReplace reports whether a kubeconfig is replaced because its key was deleted: one in probePause, so that a server that always
-// says so does not get one after the other.
-func (r *requests) mayReplace(export *v1alpha1.OmniKubeconfigExport, hash string, now time.Time) bool {
+// replaceIn returns how long a kubeconfig whose key was deleted waits until it is replaced: only one is in probePause, so that a server
+// that always says so does not get one after the other.
+func (r *requests) replaceIn(export *v1alpha1.OmniKubeconfigExport, hash string, now time.Time) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 
 	state := &r.of(export).probe
 	if state.replaced == hash {
-		return true
+		return 0
 	}
 
 	if since := now.Sub(state.replacedAt); since >= 0 && since < probePause {
-		return false
+		return probePause - since
 	}
 
 	state.replaced, state.replacedAt = hash, now
 
-	return true
+	return 0
 }

@@ -189,7 +189,7 @@ func TestKeyThatIsAlwaysDeleted(t *testing.T) {
 		t.Errorf("Omni was asked %d times", f.asked())
 	}
 
-	f.expect(metav1.ConditionFalse, v1alpha1.ReasonUnauthenticated, "key not found")
+	f.expect(metav1.ConditionFalse, v1alpha1.ReasonUnauthenticated, "key not found", "another one is made after ")
 
 	f.now = f.now.Add(probePause)
 	f.settle()

@@ -110,7 +110,7 @@ type scope struct {
 	cause   cause          // of a fresh kubeconfig
 	late    string         // why a renewal that is due did not happen; empty if all is well
 	doubt   string         // why nobody knows whether a new one is needed; empty if that is known
-	refused string         // what Omni says to the kubeconfig, if it does not accept it and a new one would not help
+	refused string         // why Omni does not accept the kubeconfig, and what to do, if a new one would not help now
 	stored  bool           // the target holds what it should
 
 	onlyTarget bool // no former target is left that is to go
