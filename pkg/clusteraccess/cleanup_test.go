@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -60,6 +61,14 @@ func newCleanupFixture(t *testing.T, objects ...client.Object) *cleanupFixture {
 
 			return api.Get(ctx, key, object, options...)
 		},
+		List: func(ctx context.Context, api client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			err := api.List(ctx, list, options...)
+			if exports, ok := list.(*v1alpha1.OmniKubeconfigExportList); ok {
+				slices.Reverse(exports.Items) // a cache lists in any order
+			}
+
+			return err
+		},
 	}).Build()
 
 	sync := &v1alpha1.OmniSecretSync{}
@@ -100,6 +109,9 @@ func TestAKubeconfigThatIsExported(t *testing.T) {
 	export := &v1alpha1.OmniKubeconfigExport{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "export"}}
 	export.Spec.TargetSecretRef.Name = "access"
 
+	second := export.DeepCopy()
+	second.Name = "second"
+
 	deleted := export.DeepCopy()
 	deleted.DeletionTimestamp, deleted.Finalizers = new(metav1.Now()), []string{v1alpha1.Finalizer}
 
@@ -109,6 +121,7 @@ func TestAKubeconfigThatIsExported(t *testing.T) {
 		says    string
 	}{
 		"exported":                       {[]client.Object{demo, export}, ActionWait, `OmniKubeconfigExport "export" is to write it: see its conditions; it is tried until 2026-01-01T13:00:00Z`},
+		"exported twice":                 {[]client.Object{demo, export, second}, ActionWait, `OmniKubeconfigExport "export" is to write it`},
 		"exported, the OmniCluster gone": {[]client.Object{export}, ActionLetGo, "its OmniCluster is gone"},
 		"exported, the export deleted":   {[]client.Object{demo, deleted}, ActionLetGo, "no OmniKubeconfigExport in the namespace"},
 		"not exported":                   {[]client.Object{demo}, ActionLetGo, "no OmniKubeconfigExport in the namespace"},

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -85,6 +86,11 @@ func (a *Access) missing(ctx context.Context, requester Requester, secret types.
 	if err := a.Client.List(ctx, exports, client.MatchingFields{index.ByTargetSecret: secret.String()}); err != nil {
 		return fmt.Errorf("list the exports into Secret %q: %w", secret.Name, err)
 	}
+
+	// The cache lists in any order; the text is the same each time.
+	slices.SortFunc(exports.Items, func(a, b v1alpha1.OmniKubeconfigExport) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
 
 	for i := range exports.Items {
 		if export := &exports.Items[i]; export.DeletionTimestamp.IsZero() {

@@ -212,6 +212,8 @@ func lookAtCluster(x *execution) (*common.Capabilities, error) {
 		return nil, err
 	}
 
+	slices.Sort(versions) // Helm has them from a map, and a chart may print them
+
 	x.config.Capabilities = &common.Capabilities{
 		APIVersions: versions,
 		KubeVersion: common.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},

@@ -3,12 +3,15 @@
 package plugin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authorization/authorizer"
 	"k8s.io/client-go/tools/cache"
@@ -104,7 +107,7 @@ func (i Initializer) Initialize(plugin admission.Interface) {
 const indexName = "plugin"
 
 // Index has the objects of one kind, each with only what a plugin reads of it, and finds them by a key.
-type Index[T any] struct {
+type Index[T metav1.Object] struct {
 	informer cache.SharedIndexInformer
 	err      error
 }
@@ -147,7 +150,7 @@ func (i *Index[T]) Initialized(plugin string) error {
 // HasSynced reports whether all objects are known.
 func (i *Index[T]) HasSynced() bool { return i.informer.HasSynced() }
 
-// By returns the objects that have a key.
+// By returns the objects that have a key, sorted by namespace and name: an answer to a user is the same each time.
 func (i *Index[T]) By(key string) ([]T, error) {
 	found, err := i.informer.GetIndexer().ByIndex(indexName, key)
 	if err != nil {
@@ -158,6 +161,10 @@ func (i *Index[T]) By(key string) ([]T, error) {
 	for _, one := range found {
 		objects = append(objects, one.(T)) //nolint:forcetypeassert // the informer's own kind
 	}
+
+	slices.SortFunc(objects, func(a, b T) int {
+		return cmp.Or(cmp.Compare(a.GetNamespace(), b.GetNamespace()), cmp.Compare(a.GetName(), b.GetName()))
+	})
 
 	return objects, nil
 }

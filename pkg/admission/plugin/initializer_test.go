@@ -1,12 +1,17 @@
 package plugin_test
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/client-go/tools/cache"
 
 	"omni.texashpc.com/omni-cluster-operator/pkg/admission/plugin"
+	"omni.texashpc.com/omni-cluster-operator/pkg/apis/omni/v1alpha1"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/clientset/versioned/fake"
 	"omni.texashpc.com/omni-cluster-operator/pkg/generated/informers/externalversions"
 )
@@ -37,4 +42,26 @@ func TestInitialize(t *testing.T) {
 
 	// A plugin of the library implements none of our interfaces.
 	plugin.NewInitializer(factory, plugin.Choices{}).Initialize(admission.NewHandler(admission.Create))
+}
+
+// Whoever looks for the first of several gets the same one each time.
+func TestIndexIsSorted(t *testing.T) {
+	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1alpha1.OmniKubeconfigExport{}, 0, cache.Indexers{})
+
+	var index plugin.Index[*v1alpha1.OmniKubeconfigExport]
+
+	index.Use(informer, func(o *v1alpha1.OmniKubeconfigExport) *v1alpha1.OmniKubeconfigExport { return o },
+		func(*v1alpha1.OmniKubeconfigExport) []string { return []string{"all"} })
+
+	for i := range 20 {
+		export := &v1alpha1.OmniKubeconfigExport{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: fmt.Sprintf("export-%02d", i)}}
+		if err := informer.GetIndexer().Add(export); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	found, err := index.By("all")
+	if err != nil || len(found) != 20 || !slices.IsSortedFunc(found, func(a, b *v1alpha1.OmniKubeconfigExport) int { return cmp.Compare(a.Name, b.Name) }) {
+		t.Errorf("got %v, %v", found, err)
+	}
 }

@@ -1,9 +1,12 @@
 package charts
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,7 +79,8 @@ func fromDockerConfig(ctx context.Context, text []byte, host string) (Credential
 		return Credentials{}, fail(Unauthorized, "%s of the Secret is not a Docker configuration", dockerConfigKey)
 	}
 
-	for name, entry := range config.Auths {
+	for _, name := range slices.SortedFunc(maps.Keys(config.Auths), plainFirst) {
+		entry := config.Auths[name]
 		if !sameRegistry(name, host) {
 			continue
 		}
@@ -97,6 +101,9 @@ func fromDockerConfig(ctx context.Context, text []byte, host string) (Credential
 
 	return Credentials{}, fail(Unauthorized, "%s of the Secret has no entry for %s", dockerConfigKey, host)
 }
+
+// plainFirst orders the names of a Docker configuration: of several for one host, the shortest is the host itself.
+func plainFirst(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 // sameRegistry compares a name of a Docker configuration, which may be a URL with a path, with a host.
 func sameRegistry(name, host string) bool {

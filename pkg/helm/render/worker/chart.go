@@ -106,7 +106,7 @@ func execute(job *render.Job, loaded *chart.Chart, values map[string]any, lookup
 
 	rendered, err := util.ToRenderValuesWithSchemaValidation(loaded, values, release, capabilities, false)
 	if err != nil {
-		return nil, failed("%w", err)
+		return nil, failed("%w", errors.New(sortViolations(err.Error())))
 	}
 
 	if wanted := loaded.Metadata.KubeVersion; wanted != "" && !chartutil.IsCompatibleRange(wanted, capabilities.KubeVersion.String()) {
@@ -119,6 +119,37 @@ func execute(job *render.Job, loaded *chart.Chart, values map[string]any, lookup
 	}
 
 	return files, nil
+}
+
+// violation is how the text of one violation of a schema begins. What belongs to it is indented.
+const violation = "- at "
+
+// sortViolations returns what Helm says of a chart's values with the violations of each schema sorted: Helm lists them in the order of
+// a map, another one each time.
+func sortViolations(text string) string {
+	var sorted, found []string
+
+	end := func() {
+		slices.Sort(found)
+		sorted, found = append(sorted, found...), nil
+	}
+
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case strings.HasPrefix(line, violation):
+			found = append(found, line)
+		case len(found) > 0 && strings.HasPrefix(line, " "):
+			found[len(found)-1] += "\n" + line
+		default:
+			end()
+
+			sorted = append(sorted, line)
+		}
+	}
+
+	end()
+
+	return strings.Join(sorted, "\n")
 }
 
 // join puts the text of all files that are not empty one behind the other, and says

@@ -1,13 +1,17 @@
 package worker
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/chart/common/util"
 	chart "helm.sh/helm/v4/pkg/chart/v2"
+
+	"omni.texashpc.com/omni-cluster-operator/pkg/helm/render"
 )
 
 func TestLeadsOutside(t *testing.T) {
@@ -54,5 +58,29 @@ func TestOutsideSchemasAreDropped(t *testing.T) {
 
 	if asked > 0 {
 		t.Errorf("%d requests", asked)
+	}
+}
+
+// What several values do against a schema is said in the same words each time.
+func TestViolationsAreSorted(t *testing.T) {
+	schema := []byte(`{"properties":{"a":{"type":"string"},"b":{"anyOf":[{"type":"string"},{"type":"boolean"}]},"c":{"type":"string"},"d":{"type":"string"}}}`)
+	ch := &chart.Chart{Metadata: &chart.Metadata{Name: "demo", Version: "1.0.0", APIVersion: "v2"}, Schema: schema}
+
+	var first string
+
+	for range 20 {
+		_, err := execute(&render.Job{}, ch, map[string]any{"a": 1, "b": 2, "c": 3, "d": 4}, nil)
+		if err == nil {
+			t.Fatal("the values were taken")
+		}
+
+		first = cmp.Or(first, err.Error())
+		if err.Error() != first {
+			t.Fatalf("%v\n\nand before\n\n%s", err, first)
+		}
+	}
+
+	if !strings.Contains(first, "- at '/b'") || strings.Index(first, "- at '/a'") > strings.Index(first, "- at '/b'") {
+		t.Error(first)
 	}
 }
