@@ -38,6 +38,11 @@ func warningsFor(name string, exported *observe.Exported, objects *Objects, inex
 			strings.Join(exported.Unmanaged, ", "))
 	}
 
+	if len(exported.Disabled) > 0 {
+		warn("the patches %s are disabled in Omni, which no document can express: they stay disabled where Omni has them, and are in effect in a new cluster",
+			strings.Join(exported.Disabled, ", "))
+	}
+
 	for _, change := range inexpressible {
 		warn("applying the manifests would %s: %s", change.String(), meaning(change))
 	}

@@ -38,6 +38,11 @@ func TestWarnings(t *testing.T) {
 			exported: observe.Exported{Unmanaged: []string{"m1", "m2"}},
 			want:     []string{`cluster "c": kernel arguments of m1, m2 are set in Omni beside every template: they are not in the manifests, and stay as they are`},
 		},
+		"disabled patches": {
+			exported: observe.Exported{Disabled: []string{"500-c-a"}},
+			want: []string{`cluster "c": the patches 500-c-a are disabled in Omni, which no document can express: they stay disabled where Omni has them, ` +
+				`and are in effect in a new cluster`},
+		},
 		"gaps": {
 			inexpressible: []plan.Change{
 				{Action: plan.ActionDestroy, Type: "ConfigPatches" + kind, ID: "500-by-hand"},

@@ -2,8 +2,13 @@ package omni
 
 import (
 	"github.com/siderolabs/omni/client/api/omni/specs"
+	omnires "github.com/siderolabs/omni/client/pkg/omni/resources/omni"
 	"google.golang.org/protobuf/encoding/protowire"
 )
+
+// LabelDisabled is on a patch that Omni keeps and does not apply. Omni has it since release 1.10, and the client library 1.9.3 does
+// not know it.
+const LabelDisabled = omnires.SystemLabelPrefix + "disabled"
 
 // disablePublicDiscovery is the number of ClusterSpec.Features.disable_public_discovery_service, a bool. Omni has it since
 // release 1.10, and the client library 1.9.3 does not: it keeps the field as bytes.

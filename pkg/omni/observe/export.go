@@ -30,6 +30,8 @@ type Exported struct {
 	// Unmanaged are machines with kernel arguments that no template manages, such as those set in Omni's UI.
 	// They are not in the template, and a sync leaves them as they are.
 	Unmanaged []string
+	// Disabled are the IDs of patches that somebody disabled in Omni. They are in the template, which cannot say that.
+	Disabled []string
 }
 
 // ListClusters returns the names of all clusters, sorted, without those that are being torn down.
@@ -95,7 +97,7 @@ func Export(ctx context.Context, st state.State, cluster string, installDisks bo
 		return nil, fmt.Errorf("complete the exported template: %w", err)
 	}
 
-	return &Exported{Live: live, Template: template, Unmanaged: exact.unmanaged}, nil
+	return &Exported{Live: live, Template: template, Unmanaged: exact.unmanaged, Disabled: exact.disabled}, nil
 }
 
 // checkablePatches is a state without the documents of Talos of a kind that our Talos library does not know. The library's
@@ -170,6 +172,7 @@ type exactParts struct {
 	sets       map[string]*omnires.MachineSet
 	kernelArgs map[string][]string // by machine; only those that a template manages
 	unmanaged  []string            // machines with other kernel arguments
+	disabled   []string            // patches
 
 	installDisks bool                                          // whether Omni serves MachineInstallDiskConfigs
 	disks        map[string]*omni.MachineInstallDiskConfigSpec // by machine
@@ -232,6 +235,10 @@ func (e *exactParts) read(ctx context.Context, st state.State, item resource.Res
 		}
 
 		e.patches[id] = content
+
+		if _, disabled := item.Metadata().Labels().Get(omni.LabelDisabled); disabled {
+			e.disabled = append(e.disabled, id)
+		}
 	case *omnires.KubernetesManifestGroup:
 		content, err := bounds.Inflate(item.TypedSpec().Value)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cosi-project/runtime/pkg/resource"
+	"github.com/cosi-project/runtime/pkg/safe"
 	"github.com/cosi-project/runtime/pkg/state"
 	"github.com/google/go-cmp/cmp"
 	"github.com/siderolabs/omni/client/api/omni/specs"
@@ -148,8 +149,20 @@ func TestExportKeepsWhatTheLibraryLoses(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	patches, err := safe.StateListAll[*omnires.ConfigPatch](t.Context(), st)
+	if err != nil || patches.Len() == 0 {
+		t.Fatal(patches, err)
+	}
+
+	disabled := patches.Get(0).Metadata().ID()
+	update(t, st, omnires.NewConfigPatch(disabled), func(patch *omnires.ConfigPatch) { patch.Metadata().Labels().Set(omni.LabelDisabled, "") })
+
 	if exported, err = Export(t.Context(), st, "demo", false); err != nil {
 		t.Fatal(err)
+	}
+
+	if diff := cmp.Diff([]string{disabled}, exported.Disabled); diff != "" {
+		t.Errorf("disabled (-want +got):\n%s", diff)
 	}
 
 	if diff := cmp.Diff([]string{machines[0]}, exported.Unmanaged); diff != "" || strings.Contains(string(exported.Template), "debug") {

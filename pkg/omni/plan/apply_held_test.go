@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"omni.texashpc.com/omni-cluster-operator/pkg/omni"
 	"omni.texashpc.com/omni-cluster-operator/test/omnitest"
 )
 
@@ -192,7 +193,7 @@ func TestADisabledPatchStaysDisabled(t *testing.T) {
 		mustSync(t, st, document("old x"))
 
 		_, err := safe.StateUpdateWithConflicts(t.Context(), st, omnires.NewConfigPatch("200-cluster-demo-old").Metadata(), func(patch *omnires.ConfigPatch) error {
-			patch.Metadata().Labels().Set(labelDisabled, "")
+			patch.Metadata().Labels().Set(omni.LabelDisabled, "")
 
 			return nil
 		})
@@ -208,7 +209,7 @@ func TestADisabledPatchStaysDisabled(t *testing.T) {
 				t.Fatal(err)
 			}
 
-			if _, is := patch.Metadata().Labels().Get(labelDisabled); is != want {
+			if _, is := patch.Metadata().Labels().Get(omni.LabelDisabled); is != want {
 				t.Errorf("%+v: %s is disabled: %t", test, id, is)
 			}
 		}
@@ -223,7 +224,7 @@ func TestADisabledPatchOfOtherMachinesIsAnother(t *testing.T) {
 
 	st := omnitest.NewFakeOmni()
 	mustSync(t, st, set("one"))
-	omnitest.MustChange(t, st, omnires.NewConfigPatch("400-demo-one-p"), func(patch *omnires.ConfigPatch) { patch.Metadata().Labels().Set(labelDisabled, "") })
+	omnitest.MustChange(t, st, omnires.NewConfigPatch("400-demo-one-p"), func(patch *omnires.ConfigPatch) { patch.Metadata().Labels().Set(omni.LabelDisabled, "") })
 
 	if _, err := Apply(t.Context(), st, mustPlan(t, st, set("two"), Options{}), ApplyOptions{Consent: EveryChange}); err != nil {
 		t.Fatal(err)
@@ -234,7 +235,7 @@ func TestADisabledPatchOfOtherMachinesIsAnother(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	if _, disabled := patch.Metadata().Labels().Get(labelDisabled); disabled {
+	if _, disabled := patch.Metadata().Labels().Get(omni.LabelDisabled); disabled {
 		t.Error("the patch of the other set is disabled")
 	}
 }

@@ -117,9 +117,6 @@ func (a *applier) gives(s step) []resource.Resource {
 	return gone
 }
 
-// labelDisabled is on a patch that Omni keeps and does not apply, since 1.10. The client library does not know it.
-const labelDisabled = omnires.SystemLabelPrefix + "disabled"
-
 // samePatch reports whether two patches have one name, and differ in the place in the list.
 func samePatch(a, b resource.Resource) bool {
 	return withoutPlace(a.Metadata().ID()) == withoutPlace(b.Metadata().ID())
@@ -131,9 +128,9 @@ func (a *applier) create(ctx context.Context, s step) error {
 
 	// Somebody disabled the patch under the ID that it had. For other machines it is another patch.
 	for _, other := range a.gives(s) {
-		_, disabled := other.Metadata().Labels().Get(labelDisabled)
+		_, disabled := other.Metadata().Labels().Get(omni.LabelDisabled)
 		if disabled && placeOf(other) == placeOf(s.new) && (sameContent(ctx, other, s.new) || samePatch(other, s.new)) {
-			wanted.Metadata().Labels().Set(labelDisabled, "")
+			wanted.Metadata().Labels().Set(omni.LabelDisabled, "")
 		}
 	}
 

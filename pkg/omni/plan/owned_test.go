@@ -91,7 +91,7 @@ func setByOthers(t *testing.T, st state.State) {
 	}
 
 	omnitest.MustChange(t, st, omnires.NewConfigPatch("200-cluster-demo-p"), func(p *omnires.ConfigPatch) {
-		p.Metadata().Labels().Set(labelDisabled, "")
+		p.Metadata().Labels().Set(omni.LabelDisabled, "")
 	})
 	omnitest.MustChange(t, st, omnires.NewMachineSet("demo-workers"), func(s *omnires.MachineSet) {
 		s.TypedSpec().Value.UpdateStrategyConfig.ProtoReflect().SetUnknown(unknownField())
@@ -130,7 +130,7 @@ func wantByOthers(t *testing.T, st state.State) {
 				t.Errorf("features: %v", features)
 			}
 		case *omnires.ConfigPatch:
-			if _, disabled := typed.Metadata().Labels().Get(labelDisabled); !disabled {
+			if _, disabled := typed.Metadata().Labels().Get(omni.LabelDisabled); !disabled {
 				t.Error("the patch is enabled again")
 			}
 		case *omnires.MachineSet:
