@@ -61,7 +61,7 @@ func WarningsForOmniKubeconfigExport(obj *v1alpha1.OmniKubeconfigExport) []strin
 	}
 
 	if obj.Spec.RenewBefore == "" {
-		warnings = append(warnings, warning(spec.Child("renewBefore"), "unset, so renewal is due at expiration; readers may lose access"))
+		warnings = append(warnings, warning(spec.Child("renewBefore"), "unset: a new kubeconfig comes as the old one expires, or just before; readers may lose access"))
 	}
 
 	return warnings

@@ -130,6 +130,6 @@ func TestWarningsForOmniKubeconfigExport(t *testing.T) {
 		"spec.serviceAccount.user: Kubernetes itself uses system: users; choose another one",
 		"spec.serviceAccount.groups[1]: Kubernetes itself uses system: groups; bind one of your own",
 		"spec.serviceAccount.groups[2]: Kubernetes itself uses system: groups; bind one of your own",
-		"spec.renewBefore: unset, so renewal is due at expiration; readers may lose access",
+		"spec.renewBefore: unset: a new kubeconfig comes as the old one expires, or just before; readers may lose access",
 	})
 }
