@@ -30,7 +30,7 @@ var (
 	// stack is the management cluster with both of our programs, shared by all tests.
 	stack *env.Stack
 	// workloads lends workload clusters.
-	workloads = &env.WorkloadPool{Options: env.Options{Progress: os.Stderr}}
+	workloads = &env.WorkloadPool{Options: env.Options{Progress: os.Stderr}, Max: 2}
 	// auditPath is the audit log of the shared API server, by the default policy.
 	auditPath string
 	// testCA signs the certificate of no server; it is only well-formed.

@@ -14,10 +14,15 @@ import (
 type WorkloadPool struct {
 	// Options start each cluster. Dir must be empty: every cluster has its own.
 	Options Options
+	// Max is how many clusters may be lent at the same time: Borrow waits. A test that has one must not ask for another then.
+	// 0: any number. The shared cluster does not count.
+	Max int
 
-	mu   sync.Mutex
-	all  []*Hub
-	free []*Hub
+	mu       sync.Mutex
+	all      []*Hub
+	free     []*Hub
+	lent     int
+	returned sync.Cond // its Locker is mu
 
 	sharing sync.Mutex // held while the shared cluster starts
 	shared  *Hub
@@ -39,38 +44,57 @@ type Borrower interface {
 func (p *WorkloadPool) Borrow(t Borrower) *Hub {
 	t.Helper()
 
-	cluster, err := p.take(t.Context())
+	cluster, err := p.lend(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 
 	t.Cleanup(func() {
-		if err := cluster.Reset(context.Background()); err != nil {
+		err := cluster.Reset(context.Background())
+		if err != nil {
 			t.Errorf("the workload cluster is not used again: %v", err)
-
-			return
 		}
 
 		p.mu.Lock()
 		defer p.mu.Unlock()
 
-		p.free = append(p.free, cluster)
+		if p.lent--; err == nil {
+			p.free = append(p.free, cluster)
+		}
+
+		p.returned.Signal()
 	})
 
 	return cluster
 }
 
-func (p *WorkloadPool) take(ctx context.Context) (*Hub, error) {
+// lend returns a free cluster, or a new one.
+func (p *WorkloadPool) lend(ctx context.Context) (*Hub, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+
+	for p.returned.L = &p.mu; p.Max > 0 && p.lent >= p.Max; {
+		p.returned.Wait()
+	}
 
 	if last := len(p.free) - 1; last >= 0 {
 		cluster := p.free[last]
 		p.free = p.free[:last]
+		p.lent++
 
 		return cluster, nil
 	}
 
+	cluster, err := p.start(ctx)
+	if err == nil {
+		p.lent++
+	}
+
+	return cluster, err
+}
+
+// start starts a cluster. The caller has the lock.
+func (p *WorkloadPool) start(ctx context.Context) (*Hub, error) {
 	cluster, err := StartHub(ctx, p.Options)
 	if err != nil {
 		return nil, fmt.Errorf("start workload cluster: %w", err)
@@ -90,7 +114,10 @@ func (p *WorkloadPool) Shared(t Borrower) *Hub {
 	defer p.sharing.Unlock()
 
 	if p.shared == nil {
-		cluster, err := p.take(t.Context())
+		p.mu.Lock()
+		cluster, err := p.start(t.Context())
+		p.mu.Unlock()
+
 		if err != nil {
 			t.Fatal(err)
 		}

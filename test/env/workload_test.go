@@ -50,6 +50,33 @@ func TestWorkloadPool(t *testing.T) {
 			t.Error("a cluster that is lent could be lent twice")
 		}
 	})
+	t.Run("none is free", func(t *testing.T) {
+		pool.Max = 1
+		third := make(chan *Hub)
+
+		t.Run("used", func(t *testing.T) {
+			used := pool.Borrow(t)
+
+			go func() {
+				cluster, _ := pool.lend(context.Background())
+				third <- cluster
+			}()
+
+			select {
+			case <-third:
+				t.Error("more are lent than may be")
+			case <-time.After(100 * time.Millisecond):
+			}
+
+			if used != first {
+				t.Error("another cluster was started although one was free")
+			}
+		})
+
+		if cluster := await.Receive(t, "the cluster that came back", third); cluster != first {
+			t.Error("another cluster was started although one came back")
+		}
+	})
 }
 
 func useWorkload(t *testing.T, cluster *Hub) {
