@@ -171,25 +171,24 @@ func awaitCRDs(x *execution, made kube.ResourceList) error {
 }
 
 // awaitKinds waits until the kinds of new CRDs are listed by the cluster: it lists them a moment after a CRD is established, and
-// each of several API servers for itself. What else keeps a kind from being looked up is told when an object of it is built.
+// each of several API servers for itself. Any other error of a lookup comes back when an object of the kind is built.
 func awaitKinds(ctx context.Context, mapper meta.ResettableRESTMapper, made kube.ResourceList) error {
 	var missing schema.GroupKind
-
-	listed := func(info *resource.Info) bool {
-		missing = kindOf(info)
-		if missing.Empty() {
-			return true
-		}
-
-		_, err := mapper.RESTMapping(missing)
-
-		return !meta.IsNoMatchError(err)
-	}
 
 	err := wait.PollUntilContextTimeout(ctx, kindsPause, crdWait, true, func(context.Context) (bool, error) {
 		mapper.Reset()
 
-		return !slices.ContainsFunc(made, func(info *resource.Info) bool { return !listed(info) }), nil
+		for _, info := range made {
+			if kind := kindOf(info); !kind.Empty() {
+				if _, err := mapper.RESTMapping(kind); meta.IsNoMatchError(err) {
+					missing = kind
+
+					return false, nil
+				}
+			}
+		}
+
+		return true, nil
 	})
 	if err != nil {
 		return fmt.Errorf("wait for the CRDs: the cluster does not list the kind %s: %w", missing, err)

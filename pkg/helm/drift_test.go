@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a controller writes between the two looks at an object is no difference.
+// A controller that writes an object between the read and the dry run makes no difference.
 func TestWriteDuringAComparison(t *testing.T) {
 	r := newTried(t)
 	r.want(ActionInstall, configMap("one"))

@@ -1,8 +1,6 @@
 package omni
 
 import (
-	"maps"
-	"slices"
 	"sync"
 
 	"github.com/cosi-project/runtime/pkg/resource"
@@ -33,23 +31,20 @@ type MachineInstallDiskConfigSpec struct {
 	DiskSelector string `yaml:"diskselector,omitempty"`
 	// Disk is the path of a device, such as /dev/sda. Its field number is 2.
 	Disk string `yaml:"disk,omitempty"`
-	// Unknown has the other fields of Omni's message as they came: those of a newer Omni. Who writes over a resource keeps them.
+	// Unknown has the other fields of Omni's message as they came: those of a newer Omni. An update keeps them.
 	Unknown string `yaml:"-"`
 }
 
-// texts are the fields of the message by number.
-func (s *MachineInstallDiskConfigSpec) texts() map[protowire.Number]*string {
-	return map[protowire.Number]*string{1: &s.DiskSelector, 2: &s.Disk}
-}
+// texts are the fields of the message: the first has number 1.
+func (s *MachineInstallDiskConfigSpec) texts() []*string { return []*string{&s.DiskSelector, &s.Disk} }
 
 // MarshalBinary encodes Omni's message; it returns no error.
 func (s *MachineInstallDiskConfigSpec) MarshalBinary() ([]byte, error) {
 	var wire []byte
 
-	texts := s.texts()
-	for _, number := range slices.Sorted(maps.Keys(texts)) {
-		if text := *texts[number]; text != "" {
-			wire = protowire.AppendString(protowire.AppendTag(wire, number, protowire.BytesType), text)
+	for i, text := range s.texts() {
+		if *text != "" {
+			wire = protowire.AppendString(protowire.AppendTag(wire, protowire.Number(i+1), protowire.BytesType), *text)
 		}
 	}
 
@@ -59,23 +54,26 @@ func (s *MachineInstallDiskConfigSpec) MarshalBinary() ([]byte, error) {
 // UnmarshalBinary decodes Omni's message, or returns an error if it is malformed.
 func (s *MachineInstallDiskConfigSpec) UnmarshalBinary(wire []byte) error {
 	*s = MachineInstallDiskConfigSpec{}
-	texts := s.texts()
 
-	for len(wire) > 0 {
+	var unknown []byte
+
+	for texts := s.texts(); len(wire) > 0; {
 		number, kind, length := protowire.ConsumeField(wire)
 		if length < 0 {
 			return protowire.ParseError(length)
 		}
 
-		if text := texts[number]; text != nil && kind == protowire.BytesType {
+		if int(number) <= len(texts) && kind == protowire.BytesType {
 			_, _, tag := protowire.ConsumeTag(wire)
-			*text, _ = protowire.ConsumeString(wire[tag:])
+			*texts[number-1], _ = protowire.ConsumeString(wire[tag:])
 		} else {
-			s.Unknown += string(wire[:length])
+			unknown = append(unknown, wire[:length]...)
 		}
 
 		wire = wire[length:]
 	}
+
+	s.Unknown = string(unknown)
 
 	return nil
 }

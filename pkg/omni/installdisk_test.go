@@ -1,6 +1,8 @@
 package omni_test
 
 import (
+	"bytes"
+	"runtime"
 	"testing"
 
 	"github.com/cosi-project/runtime/pkg/resource/protobuf"
@@ -47,6 +49,28 @@ func TestMachineInstallDiskConfigOnTheWire(t *testing.T) {
 		if !ok || *received.TypedSpec() != want || received.Metadata().ID() != "machine-1" {
 			t.Errorf("%+v came back as %T %+v", want, decoded, decoded)
 		}
+	}
+}
+
+// A message of nothing but small unknown fields takes memory in proportion to its length.
+func TestManyUnknownFields(t *testing.T) {
+	wire := bytes.Repeat(protowire.AppendVarint(protowire.AppendTag(nil, 9, protowire.VarintType), 1), 20_000)
+
+	var (
+		spec          omni.MachineInstallDiskConfigSpec
+		before, after runtime.MemStats
+	)
+
+	runtime.ReadMemStats(&before)
+
+	if err := spec.UnmarshalBinary(wire); err != nil || spec.Unknown != string(wire) {
+		t.Fatalf("%d of %d bytes, %v", len(spec.Unknown), len(wire), err)
+	}
+
+	runtime.ReadMemStats(&after)
+
+	if took := after.TotalAlloc - before.TotalAlloc; took > 32*uint64(len(wire)) {
+		t.Errorf("%d bytes for %d", took, len(wire))
 	}
 }
 

@@ -73,7 +73,8 @@ func (p *WorkloadPool) lend(ctx context.Context) (*Hub, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	for p.returned.L = &p.mu; p.Max > 0 && p.lent >= p.Max; {
+	p.returned.L = &p.mu
+	for p.Max > 0 && p.lent >= p.Max {
 		p.returned.Wait()
 	}
 

@@ -44,7 +44,7 @@ func TestInitialize(t *testing.T) {
 	plugin.NewInitializer(factory, plugin.Choices{}).Initialize(admission.NewHandler(admission.Create))
 }
 
-// Whoever looks for the first of several gets the same one each time.
+// Index.By returns several objects in the same order each time.
 func TestIndexIsSorted(t *testing.T) {
 	informer := cache.NewSharedIndexInformer(&cache.ListWatch{}, &v1alpha1.OmniKubeconfigExport{}, 0, cache.Indexers{})
 

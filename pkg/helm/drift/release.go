@@ -125,8 +125,8 @@ func (r Release) Compare(info *resource.Info, ignores []Ignore, correct bool) (*
 // comparisons is how often an object is compared that somebody writes meanwhile.
 const comparisons = 3
 
-// differences returns the pointers to what an apply would change. What somebody wrote between the read and the dry run is in the
-// result alone, and is no difference: the two are made anew then.
+// differences returns the pointers to what an apply would change. A write between the read and the dry run shows in the dry run
+// alone, and is no difference: then both are made anew.
 func (r Release) differences(info *resource.Info, live, wanted map[string]any, ignored []string) (paths []string, err error) {
 	for range comparisons {
 		for _, pointer := range ignored {
